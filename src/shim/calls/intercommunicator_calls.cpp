@@ -37,7 +37,7 @@ int exchange_values(Communicator& parent, const char* procedure, std::int32_t mi
         if (int code = progress_barrier(parent); code != MPI_SUCCESS) return code;
         return real.Allgather(&mine, 1, constants.int32, of_remote.data(), 1, constants.int32, parent.handle);
     }
-    const Ranks world_ranks = parent.collective_context->world_ranks();
+    const Ranks world_ranks = parent.collective_context->members();
     std::vector<std::int32_t> all(world_ranks.size());
     const int code =
         run_unraised(plan::Allgather_of_both(procedure, &mine, sizeof mine, all.data(), parent.handle));
@@ -78,7 +78,7 @@ int connect_sides_in(MPI_Comm all, Ranks world_ranks, const Membership& sides, M
 
 /// Not on the parent's shadow communicator: other communicators may be on it, whose constructors other threads call.
 int connect_sides(Communicator& parent, const Membership& sides, MPI_Comm* made) {
-    const Ranks world_ranks = parent.collective_context->world_ranks();
+    const Ranks world_ranks = parent.collective_context->members();
     MPI_Comm all = constants.comm_null;
     int code = make_shadow_communicator(parent.handle, membership_of(parent), &all);
     if (code == MPI_SUCCESS) {
@@ -253,7 +253,7 @@ int join_other_realm(Communicator& local, const std::string& meeting, MPI_Comm* 
 
 int split_inter_by(Communicator& parent, const char* procedure, const std::vector<ColorAndKey>& all,
                    MPI_Comm* newcomm) {
-    const Ranks world_ranks = parent.collective_context->world_ranks();
+    const Ranks world_ranks = parent.collective_context->members();
     const auto me = std::ranges::find(world_ranks, own_number(parent.members)) - world_ranks.begin();
     const std::int32_t color = all[static_cast<std::size_t>(me)].color;
     auto side = [&](Ranks members) {
@@ -276,7 +276,7 @@ int split_inter_by(Communicator& parent, const char* procedure, const std::vecto
 int split_inter_sealed(Communicator& parent, const char* procedure, int color, int key, MPI_Comm* newcomm) {
     finish_duplications(parent, procedure);
     const ColorAndKey mine{color, key};
-    std::vector<ColorAndKey> all(parent.collective_context->world_ranks().size());
+    std::vector<ColorAndKey> all(parent.collective_context->members().size());
     const int code =
         run_unraised(plan::Allgather_of_both(procedure, &mine, sizeof mine, all.data(), parent.handle));
     return construct_learned(procedure, parent, code, newcomm,

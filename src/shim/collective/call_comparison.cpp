@@ -48,7 +48,7 @@ int difference(const wire::CallNotice& own, const wire::CallNotice& other) {
 /// Where rank `to` of the communicator is this one, there is nothing to tell.
 void tell(const CollectiveContext& collective_context, const wire::CallNotice& call, int to) {
     if (to == collective_context.rank()) return;
-    tell_call(collective_context.world_ranks()[static_cast<std::size_t>(to)], call);
+    tell_call(collective_context.members()[static_cast<std::size_t>(to)], call);
     tell_notices();
 }
 
@@ -90,7 +90,7 @@ void compare(CollectiveContext& collective_context, CollectiveContext::Called& o
     if (theirs.ended)
         return end_because(collective_context, MPI_ERR_OTHER,
                            "A collective was not called alike by all ranks of a communicator, says " + rank +
-                               " of its " + std::to_string(collective_context.world_ranks().size()) + ".",
+                               " of its " + std::to_string(collective_context.members().size()) + ".",
                            theirs);
     if (!theirs.failed) {
         if (kept && own.failed) end_failed(collective_context, rank, theirs);
@@ -105,7 +105,7 @@ void compare(CollectiveContext& collective_context, CollectiveContext::Called& o
 
 /// `world_source` waits, or one of its calls has failed.
 void hear(CollectiveContext& collective_context, std::int32_t world_source, const wire::CallNotice& theirs) {
-    const auto& ranks = collective_context.world_ranks();
+    const auto& ranks = collective_context.members();
     const auto place = std::ranges::find(ranks, world_source);
     if (place == ranks.end()) return;
     CollectiveContext::Called& own = collective_context.called(theirs.number);
@@ -131,7 +131,7 @@ void hear_calls() {
     next = now + between_hearings;
     std::vector<const Realm*> realms;
     for (const CollectiveContext* one : all) {
-        const Realm& realm = realm_of(one->world_ranks());
+        const Realm& realm = realm_of(one->members());
         if (std::ranges::find(realms, &realm) == realms.end()) realms.push_back(&realm);
     }
     for (const Realm* realm : realms) hear_notices(*realm);

@@ -43,10 +43,10 @@ std::uint64_t collectives_per_epoch(std::size_t ranks) {
 }
 
 /// Empty where the shadow communicator's ranks are the same world ranks in the same order.
-std::vector<int> ranks_on(const ShadowCommunicator& shadow, Ranks world_ranks) {
-    if (world_ranks == shadow.world_ranks()) return {};
-    std::vector<int> ranks = places_in(world_ranks, shadow.world_ranks());
-    if (std::ranges::find(ranks, static_cast<int>(shadow.world_ranks().size())) != ranks.end())
+std::vector<int> ranks_on(const ShadowCommunicator& shadow, Ranks members) {
+    if (members == shadow.members()) return {};
+    std::vector<int> ranks = places_in(members, shadow.members());
+    if (std::ranges::find(ranks, static_cast<int>(shadow.members().size())) != ranks.end())
         abort_job(
             "a communicator has a rank that is not in the one it was made from; this is a fault of MPIsec");
     return ranks;
@@ -64,8 +64,7 @@ wire::ContextId persistent_context(const wire::ContextId& context, std::uint64_t
 
 }  // namespace
 
-ShadowCommunicator::ShadowCommunicator(MPI_Comm handle, Ranks world_ranks)
-    : handle_(handle), world_ranks_(world_ranks) {
+ShadowCommunicator::ShadowCommunicator(MPI_Comm handle, Ranks members) : handle_(handle), members_(members) {
     real.Comm_set_errhandler(handle_, constants.errors_return);
 }
 
@@ -75,35 +74,34 @@ ShadowCommunicator::~ShadowCommunicator() {
     if (!state.ending && handle_ != state.world.channel) real.Comm_free(&handle_);
 }
 
-TagBlocks all_blocks(MPI_Comm shadow, Ranks world_ranks) {
+TagBlocks all_blocks(MPI_Comm shadow, Ranks members) {
     const std::int64_t tags = std::int64_t{state.tag_upper_bound} + 1;
-    return {std::make_shared<ShadowCommunicator>(shadow, world_ranks), 0,
+    return {std::make_shared<ShadowCommunicator>(shadow, members), 0,
             static_cast<int>(std::max<std::int64_t>(tags / tags_of_block, 1))};
 }
 
-TagBlocks blocks_of_channel(Ranks world_ranks) {
+TagBlocks blocks_of_channel(Ranks members) {
     const int first = (first_collective_tag() + tags_of_block - 1) / tags_of_block;
     const int count = collective_tags_end() / tags_of_block - first;
     if (count < 1) return {};
     const int reserved = count / part_of_reserve;
     set_reserve(first + count - reserved, reserved);
-    return {std::make_shared<ShadowCommunicator>(state.world.channel, world_ranks), first, count - reserved};
+    return {std::make_shared<ShadowCommunicator>(state.world.channel, members), first, count - reserved};
 }
 
-CollectiveContext::CollectiveContext(const TagBlocks& blocks, Ranks world_ranks,
-                                     const wire::ContextId& context)
+CollectiveContext::CollectiveContext(const TagBlocks& blocks, Ranks members, const wire::ContextId& context)
     : shadow_(blocks.shadow),
       spare_{blocks.shadow, blocks.first + 1, blocks.count - 1},
       context_(context),
-      rank_(static_cast<int>(std::ranges::find(world_ranks, own_number(world_ranks)) - world_ranks.begin())),
-      world_ranks_(world_ranks),
-      shadow_ranks_(ranks_on(*shadow_, world_ranks_)),
+      rank_(static_cast<int>(std::ranges::find(members, own_number(members)) - members.begin())),
+      members_(members),
+      shadow_ranks_(ranks_on(*shadow_, members_)),
       first_tag_(blocks.first * tags_of_block),
       tags_(half_of_tags),
       blocking_slots_(2),
       slots_(slots_of_communicator),
       tags_for_persistent_{first_tag_ + half_of_tags, half_of_tags, 0},
-      numbers_in_epoch_(collectives_per_epoch(world_ranks_.size())) {
+      numbers_in_epoch_(collectives_per_epoch(members_.size())) {
     make_known(*this);
 }
 
@@ -111,7 +109,7 @@ CollectiveContext::CollectiveContext(const CollectiveContext& beside, std::uint6
     : shadow_(beside.shadow_),
       context_(persistent_context(beside.context_, number)),
       rank_(beside.rank_),
-      world_ranks_(beside.world_ranks_),
+      members_(beside.members_),
       shadow_ranks_(beside.shadow_ranks_),
       first_tag_(tag),
       tags_(1),
@@ -160,7 +158,7 @@ CollectiveSequence CollectiveContext::next(bool blocking) {
     sequence.number_in_epoch = static_cast<std::uint32_t>(sequence.number % numbers_in_epoch_);
     if (!keys_ || keys_->epoch != epoch) {
         keys::CollectiveSecret secret =
-            keys::collective_secret(*realm_of(world_ranks_).job_secret, context_, epoch);
+            keys::collective_secret(*realm_of(members_).job_secret, context_, epoch);
         keys_ = std::make_shared<CollectiveKeys>(CollectiveKeys{
             epoch, aead::KeySet(state.world.selection, secret.aead.data()), std::move(secret.sealed_block)});
     }
@@ -191,7 +189,7 @@ fabric::NodeMemory::Slot* CollectiveContext::next_slot(bool blocking) {
 
 void equip(Communicator& comm, const TagBlocks& blocks) {
     comm.collective_context =
-        std::make_shared<CollectiveContext>(blocks, world_ranks_in(membership_of(comm)), comm.context);
+        std::make_shared<CollectiveContext>(blocks, members_of_both(membership_of(comm)), comm.context);
 }
 
 void finish_collectives(Communicator& comm) {

@@ -52,17 +52,17 @@ struct CollectiveSequence {
 /// persistent collective may be started after MPI_Comm_free of its communicator (MPI standard section 7.4.3).
 class ShadowCommunicator {
   public:
-    /// Owns `handle` unless that is the channel. Its ranks are `world_ranks`.
-    ShadowCommunicator(MPI_Comm handle, Ranks world_ranks);
+    /// Owns `handle` unless that is the channel. Its ranks are `members`.
+    ShadowCommunicator(MPI_Comm handle, Ranks members);
     ShadowCommunicator(const ShadowCommunicator&) = delete;
     ShadowCommunicator& operator=(const ShadowCommunicator&) = delete;
     ~ShadowCommunicator();
     MPI_Comm handle() const { return handle_; }
-    Ranks world_ranks() const { return world_ranks_; }  ///< world ranks, by rank
+    Ranks members() const { return members_; }  ///< numbers of its processes (process/world.hpp), by rank
 
   private:
     MPI_Comm handle_;
-    const SharedNumbers world_ranks_;
+    const SharedNumbers members_;
 };
 
 /// Blocks of tags on a shadow communicator, one for each communicator. None is used twice, so that messages
@@ -74,16 +74,16 @@ struct TagBlocks {
     bool none() const { return count == 0; }
 };
 /// All blocks of a new shadow communicator.
-TagBlocks all_blocks(MPI_Comm shadow, Ranks world_ranks);
+TagBlocks all_blocks(MPI_Comm shadow, Ranks members);
 /// The blocks that the channel has for collectives: none where the MPI library has few tags. Holds back the
 /// reserve.
-TagBlocks blocks_of_channel(Ranks world_ranks);
+TagBlocks blocks_of_channel(Ranks members);
 
 class CollectiveContext {
   public:
-    /// A context of `world_ranks`, which are all on the shadow communicator. The first block is this context's, the
+    /// A context of `members`, which are all on the shadow communicator. The first block is this context's, the
     /// other blocks are for communicators that will be made from this one.
-    CollectiveContext(const TagBlocks& blocks, Ranks world_ranks, const wire::ContextId& context);
+    CollectiveContext(const TagBlocks& blocks, Ranks members, const wire::ContextId& context);
     ~CollectiveContext();
     CollectiveContext(const CollectiveContext&) = delete;
     CollectiveContext& operator=(const CollectiveContext&) = delete;
@@ -96,7 +96,7 @@ class CollectiveContext {
     /// Blocks for a communicator that is being made from this one, or for the several communicators that one call divides
     /// it into; none when all are used up. To be called in the order of constructor calls. Under the Guard.
     TagBlocks take_blocks();
-    /// Gives it blocks of a shadow communicator with the same world ranks.
+    /// Gives it blocks of a shadow communicator with the same members.
     void give_blocks(TagBlocks blocks) { spare_ = std::move(blocks); }
     bool has_blocks() const { return !spare_.none(); }
 
@@ -104,10 +104,12 @@ class CollectiveContext {
     int shadow_rank(int rank) const {
         return shadow_ranks_.empty() ? rank : shadow_ranks_[static_cast<std::size_t>(rank)];
     }
-    int rank() const { return rank_; }                  ///< among world_ranks()
-    Ranks world_ranks() const { return world_ranks_; }  ///< world ranks, by rank
+    int rank() const { return rank_; }  ///< among members()
+    Ranks members() const {
+        return members_;
+    }  ///< numbers of its processes, for an inter-communicator of both groups'
     const wire::ContextId& context() const { return context_; }
-    const fabric::Topology& topology() const { return world_ranks_.roster().topology(); }
+    const fabric::Topology& topology() const { return members_.roster().topology(); }
     /// To be called in the order of the collective calls, by every rank, whether it takes part or not. Under the Guard.
     CollectiveSequence next(bool blocking);
     std::uint64_t next_number() const { return next_number_; }
@@ -136,7 +138,7 @@ class CollectiveContext {
     TagBlocks spare_;
     wire::ContextId context_;
     int rank_ = 0;
-    SharedNumbers world_ranks_;
+    SharedNumbers members_;
     std::vector<int> shadow_ranks_;  ///< by rank; empty where they are the same
     int first_tag_, tags_;
     unsigned blocking_slots_, slots_;

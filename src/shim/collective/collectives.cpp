@@ -191,9 +191,8 @@ Plan Allgather_of_both(const char* procedure, const void* block, MPI_Count bytes
     Plan plan = make(procedure, Collective::allgather, comm);
     if (!plan->good()) return plan;
     inter::all_take_part(*plan);
-    const ElementBlocks all =
-        equal_blocks(blocks, bytes, constants.byte,
-                     static_cast<int>(plan->comm->collective_context->world_ranks().size()));
+    const ElementBlocks all = equal_blocks(
+        blocks, bytes, constants.byte, static_cast<int>(plan->comm->collective_context->members().size()));
     const int rank = plan->comm->collective_context->rank();
     plan->call.from = plan->take(all, rank);
     plan->copy(elements(block, bytes, constants.byte), all[static_cast<std::size_t>(rank)]);

@@ -9,7 +9,7 @@ namespace {
 
 /// The ranks that members of one group have in the context of both.
 std::vector<int> in_context(const CollectivePlan& plan, Ranks members) {
-    return places_in(members, plan.comm->collective_context->world_ranks());
+    return places_in(members, plan.comm->collective_context->members());
 }
 
 }  // namespace
@@ -35,13 +35,13 @@ Role take_part(CollectivePlan& plan, int root) {
 }
 
 void all_take_part(CollectivePlan& plan) {
-    plan.participants.resize(plan.comm->collective_context->world_ranks().size());
+    plan.participants.resize(plan.comm->collective_context->members().size());
     std::iota(plan.participants.begin(), plan.participants.end(), 0);
     plan.call.equal_blocks = false;
 }
 
 coll::Blocks of_remote(const CollectivePlan& plan, const coll::Blocks& blocks) {
-    const std::size_t ranks = plan.comm->collective_context->world_ranks().size();
+    const std::size_t ranks = plan.comm->collective_context->members().size();
     coll::Blocks all{blocks.base, std::vector<std::size_t>(ranks), std::vector<std::size_t>(ranks)};
     const std::vector<int> remote = in_context(plan, plan.comm->remote_members);
     for (std::size_t i = 0; i < remote.size() && i < blocks.size.size(); ++i) {

@@ -36,7 +36,7 @@ CollectiveSequence without_slot(CollectiveSequence sequence) {
 }
 
 bool cuts_into_few_parts(const CollectiveContext& collective_context) {
-    return realm_of(collective_context.world_ranks()).cipher_speed >= aead::Speed::medium;
+    return realm_of(collective_context.members()).cipher_speed >= aead::Speed::medium;
 }
 
 int place_of(int rank, const std::vector<int>& participants) {
@@ -160,8 +160,7 @@ unsigned MpiFabric::start_send(int to, std::span<std::uint8_t> bytes, bool seale
     }
     step.sealed = sealed;
     step.bytes = bytes.size();
-    const std::int32_t peer =
-        collective_context_.world_ranks()[static_cast<std::size_t>(rank_in_context(to))];
+    const std::int32_t peer = collective_context_.members()[static_cast<std::size_t>(rank_in_context(to))];
     start_parts(step, [&](std::size_t at, int part, MPI_Request* request) {
         if (!sealed && verifies_same_node())
             announce_part(collective_context_.context(), peer, sequence_.tag,
@@ -182,7 +181,7 @@ unsigned MpiFabric::start_receive(int from, std::span<std::uint8_t> room, bool s
     step.bytes = room.size();
     if (!sealed && verifies_same_node()) {
         step.data = room.data();
-        step.peer = collective_context_.world_ranks()[static_cast<std::size_t>(rank_in_context(from))];
+        step.peer = collective_context_.members()[static_cast<std::size_t>(rank_in_context(from))];
         step.parts_open = std::max<std::size_t>(1, (step.bytes + longest_message - 1) / longest_message);
         step.position = next_position_;
         next_position_ += step.parts_open;
@@ -305,7 +304,7 @@ void MpiFabric::finish(unsigned number) {
 void MpiFabric::violation(int sealer) {
     if (!failed())
         error_ = report_sealed_block_violation(
-            procedure_, collective_context_.world_ranks()[static_cast<std::size_t>(rank_in_context(sealer))]);
+            procedure_, collective_context_.members()[static_cast<std::size_t>(rank_in_context(sealer))]);
 }
 
 namespace {
@@ -324,7 +323,7 @@ bool with_key(const CollectiveSequence& sequence, bool own_key, const wire::Nonc
 }  // namespace
 
 bool MpiFabric::has_own_key(std::size_t bytes, fabric::SealedBlock sealed_block) const {
-    return wire::has_own_key(bytes, sealed_block.index, collective_context_.world_ranks().size());
+    return wire::has_own_key(bytes, sealed_block.index, collective_context_.members().size());
 }
 
 /// The index as it goes into the nonce, where it has 32 bits. A larger index ends the job before anything is sealed with

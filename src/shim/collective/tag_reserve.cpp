@@ -49,7 +49,7 @@ ReserveAgreement::ReserveAgreement(const char* procedure, Communicator& comm, co
       collective_context_(comm.collective_context->for_persistent(comm.persistent_collectives++)),
       start_(load_le<std::uint32_t>(context.data())),
       stride_(load_le<std::uint32_t>(context.data() + sizeof(std::uint32_t)) | 1),
-      held_by_(comm.collective_context->world_ranks().size()) {
+      held_by_(comm.collective_context->members().size()) {
     ++comm_.collectives;  // MPI_Comm_free waits for it: the next attempt needs the communicator
     attempt();
 }

@@ -90,7 +90,7 @@ std::string difference(const Membership& expected, MPI_Comm made) {
 }
 
 std::string difference_of_shadow(const Membership& expected, MPI_Comm shadow) {
-    const std::string wrong = difference({world_ranks_in(expected), {}, false}, shadow);
+    const std::string wrong = difference({members_of_both(expected), {}, false}, shadow);
     return wrong.empty() ? "" : "in the private one for its collectives, " + wrong;
 }
 
@@ -131,7 +131,7 @@ int reserve_blocks(Construction& construction) {
         if (const std::string wrong = difference_of_shadow(members, shadow); !wrong.empty())
             return raise(&parent, report_wrong_communicator(construction.procedure, wrong.c_str()));
         Guard guard;
-        parent.collective_context->give_blocks(all_blocks(shadow, world_ranks_in(members)));
+        parent.collective_context->give_blocks(all_blocks(shadow, members_of_both(members)));
     }
     Guard guard;
     construction.blocks = parent.collective_context->take_blocks();
@@ -151,7 +151,7 @@ int check_made(const Construction& construction, MPI_Comm made, MPI_Comm shadow)
     Communicator* known = adopt(made, expected, construction.context);
     known->of_session = construction.parent->of_session;
     if (crosses)
-        equip(*known, construction.blocks.none() ? all_blocks(shadow, world_ranks_in(expected))
+        equip(*known, construction.blocks.none() ? all_blocks(shadow, members_of_both(expected))
                                                  : construction.blocks);
     return MPI_SUCCESS;
 }
@@ -210,7 +210,7 @@ AllLearned tell_learned(const char* procedure, Communicator& parent, int code) {
     if (!parent.crosses || is_failure(code) || parent.collective_context->ended != MPI_SUCCESS)
         return {code, MPI_SUCCESS};
     const std::uint8_t mine = class_to_tell(code);
-    std::vector<std::uint8_t> all(parent.collective_context->world_ranks().size());
+    std::vector<std::uint8_t> all(parent.collective_context->members().size());
     const int told =
         run_unraised(parent.inter ? plan::Allgather_of_both(procedure, &mine, 1, all.data(), parent.handle)
                                   : plan::Allgather(procedure, &mine, 1, constants.byte, all.data(), 1,

@@ -98,7 +98,7 @@ Wish wish_of(int type, int key, MPI_Info info) {
 
 /// The ranks that take part, of both groups.
 Ranks ranks_of(const Communicator& parent) {
-    return parent.inter ? parent.collective_context->world_ranks() : Ranks(parent.members);
+    return parent.inter ? parent.collective_context->members() : Ranks(parent.members);
 }
 
 /// `all`: by rank among those that take part.

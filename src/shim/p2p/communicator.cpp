@@ -159,15 +159,15 @@ bool crosses_nodes(const Membership& membership) {
            std::ranges::any_of(membership.remote_members, elsewhere);
 }
 
-std::vector<std::int32_t> world_ranks_in(const Membership& membership) {
+std::vector<std::int32_t> members_of_both(const Membership& membership) {
     const auto& [members, remote, inter] = membership;
     if (!inter) return members;
     // The group with the lower first rank comes first, on both sides.
     const bool second = !remote.empty() && !members.empty() && remote.front() < members.front();
-    std::vector<std::int32_t> world_ranks = second ? remote : members;
+    std::vector<std::int32_t> both = second ? remote : members;
     const Ranks others = second ? members : remote;
-    world_ranks.insert(world_ranks.end(), others.begin(), others.end());
-    return world_ranks;
+    both.insert(both.end(), others.begin(), others.end());
+    return both;
 }
 
 wire::ContextId derive_context(Communicator& parent, const std::string& constructor,
@@ -299,7 +299,7 @@ void release_from_persistent(Communicator& comm) {
 
 int make_shadow_communicator(MPI_Comm made, const Membership& expected, MPI_Comm* shadow) {
     if (expected.inter)
-        return real.Intercomm_merge(made, world_ranks_in(expected).front() != expected.members.front(),
+        return real.Intercomm_merge(made, members_of_both(expected).front() != expected.members.front(),
                                     shadow);
     MPI_Group group;
     real.Comm_group(made, &group);

@@ -194,8 +194,8 @@ std::optional<Membership> read_membership(MPI_Comm comm, const Realm& realm = st
 bool crosses_nodes(const Membership& membership);
 /// The same for a handle; true for one that MPIsec does not know, false for MPI_COMM_NULL.
 bool crosses_nodes(MPI_Comm comm);
-/// World ranks in the order that they have in the private communicator for its collectives.
-std::vector<std::int32_t> world_ranks_in(const Membership& membership);
+/// The members of both groups, in the order that they have in the private communicator for its collectives.
+std::vector<std::int32_t> members_of_both(const Membership& membership);
 
 /// Registers `comm`. The caller has compared what the MPI library made with `membership`.
 Communicator* adopt(MPI_Comm comm, const Membership& membership, const wire::ContextId& context);
@@ -223,7 +223,7 @@ void release(Communicator& comm);
 void hold_for_persistent(Communicator& comm);
 void release_from_persistent(Communicator& comm);
 
-/// Asks the MPI library for the private communicator of one that it has just made, with the ranks in the order of world_ranks_in(expected).
+/// Asks the MPI library for the private communicator of one that it has just made, with the ranks in the order of members_of_both(expected).
 /// Every member is in the call that made the communicator. Returns an MPI error code.
 int make_shadow_communicator(MPI_Comm made, const Membership& expected, MPI_Comm* shadow);
 
