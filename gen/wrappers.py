@@ -113,10 +113,10 @@ def _wrapper(binding: Procedure, group: Group) -> str:
         )
     # A library older than its family's header lacks some procedures: an MPI error, not a jump to address zero.
     if group.check != "early":
-        lines.append(f"    if (!{real}) [[unlikely]] return {refusal};")
+        lines.append(f"    if (!{real}) [[unlikely]] return as_handler_left({refusal});")
     lines.append(f"    if (through) return {real}({arguments});")
     decision = _decision(binding, group, f"{real}({arguments})", refusal, own)
-    lines += _traced(binding, decision) if group.class_ == "sealed" else decision
+    lines += _returned(binding, decision, traced=group.class_ == "sealed")
     lines.append("}")
     lines.append(
         f'extern "C" MPISEC_EXPORT MPISEC_{often} decltype({binding.name}) {binding.name} __attribute__((alias("P{binding.name}")));'
@@ -137,15 +137,17 @@ def _refused_of_device(binding: Procedure, question: str, indent: str = "    ") 
     return [f"{indent}if ({question}({buffers})) [[unlikely]]", f"{indent}    return {refusal};"]
 
 
-def _traced(binding: Procedure, decision: list[str]) -> list[str]:
-    """The decision, which with MPISEC_TRACE is recorded as a call (src/shim/runtime/trace.hpp): two tests without. An error is returned as
-    the program's handler left it (src/shim/runtime/handlers.hpp)."""
+def _returned(binding: Procedure, decision: list[str], traced: bool) -> list[str]:
+    """The decision. An error is returned as the program's handler left it (src/shim/runtime/handlers.hpp). With MPISEC_TRACE it is recorded
+    as a call (src/shim/runtime/trace.hpp), if `traced`: two tests without."""
+    began = ["    const std::uint64_t began = call_begins();"]
+    ended = [f'    if (began != 0) [[unlikely]] call_ended("{binding.name}", began);']
     return [
-        "    const std::uint64_t began = call_begins();",
+        *(began if traced else []),
         "    const int code = [&]() __attribute__((always_inline)) -> int {",
         *(f"    {line}" for line in decision),
         "    }();",
-        f'    if (began != 0) [[unlikely]] call_ended("{binding.name}", began);',
+        *(ended if traced else []),
         "    return as_handler_left(code);",
     ]
 

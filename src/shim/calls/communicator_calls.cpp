@@ -223,13 +223,26 @@ int duplicate(const char* procedure, MPI_Comm comm, MPI_Comm* newcomm, Call call
     return construct(duplicate_of(procedure, *parent), newcomm, call);
 }
 
-int free_communicator(MPI_Comm* comm, int (*free)(MPI_Comm*)) {
-    Communicator* known = find_communicator(*comm);
-    if (!known) return free(comm);
-    {
+/// Holds a communicator, also where a procedure of the program's that deletes an attribute throws.
+class Held {
+  public:
+    explicit Held(Communicator& comm) : comm_(comm) {
         Guard guard;
-        hold(*known);
+        hold(comm_);
     }
+    ~Held() {
+        Guard guard;
+        release(comm_);
+    }
+    Held(const Held&) = delete;
+    Held& operator=(const Held&) = delete;
+
+  private:
+    Communicator& comm_;
+};
+
+int free_known(Communicator* known, MPI_Comm* comm, int (*free)(MPI_Comm*)) {
+    const Held held(*known);
     finish_collectives(*known);
     finish_agreements(*known);
     bool under_way = false;
@@ -252,10 +265,13 @@ int free_communicator(MPI_Comm* comm, int (*free)(MPI_Comm*)) {
         forget_partitioned(*known);
         forget(*known);
     }
-    {
-        Guard guard;
-        release(*known);
-    }
+    return code;
+}
+
+int free_communicator(MPI_Comm* comm, int (*free)(MPI_Comm*)) {
+    Communicator* known = find_communicator(*comm);
+    if (!known) return free(comm);
+    const int code = free_known(known, comm, free);
     close_unused_realms();
     return code;
 }

@@ -125,8 +125,8 @@ class ErrorsInStatus {
         for (auto& [status, error] : touched_) status->MPI_ERROR = error;
         if (first_.raised) return MPI_ERR_IN_STATUS;
         // Of a job that ends nobody reads the statuses.
-        if (first_.owner.comm != MPI_Comm{} && !first_.owner.window && !first_.owner.file &&
-            is_fatal(first_.owner.comm))
+        if (first_.owner.comm != MPI_Comm{} && first_.owner.comm != constants.comm_null &&
+            !first_.owner.window && !first_.owner.file && is_fatal(first_.owner.comm))
             end_fatally(first_.error, first_.call);
         return raise_at(first_.owner, MPI_ERR_IN_STATUS, first_.call);
     }

@@ -10,6 +10,7 @@
 #include "shim/collective/collectives.hpp"
 #include "shim/communicators/assertions.hpp"
 #include "shim/communicators/construction.hpp"
+#include "shim/p2p/failures.hpp"
 #include "shim/p2p/violations.hpp"
 #include "shim/pmpi/constants.hpp"
 #include "shim/pmpi/real.hpp"
@@ -77,12 +78,15 @@ int exchange_edges(Communicator& parent, std::vector<Edge> named, std::vector<Ed
                                                     in.bytes.data(), item, constants.byte, parent.handle));
     const AllLearned all =
         tell_learned(dist_graph_create, parent, counted == MPI_SUCCESS && !good ? MPI_ERR_RANK : counted);
-    if (all.code != MPI_SUCCESS) return all.code;
+    // A rank that did not hear of the others' errors waits for the edges.
+    if (is_failure(all.code)) return all.code;
+    if (counted != MPI_SUCCESS) std::ranges::fill(in.bytes, 0);
     in.lay_out();
     const int code = run_unraised(plan::Alltoallv(
         dist_graph_create, out.edges.data(), out.bytes.data(), out.places.data(), constants.byte,
         in.edges.data(), in.bytes.data(), in.places.data(), constants.byte, parent.handle));
     here = std::move(in.edges);
+    if (all.code != MPI_SUCCESS) return all.code;
     return code == MPI_SUCCESS ? all.told : code;
 }
 

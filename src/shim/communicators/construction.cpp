@@ -119,6 +119,14 @@ Construction begin_construction(const char* procedure, Communicator& parent, Mem
     return construction;
 }
 
+namespace {
+
+int raised(const Construction& construction, int code) {
+    return construction.raises ? raise(construction.parent, code) : code;
+}
+
+}  // namespace
+
 int reserve_blocks(Construction& construction) {
     Communicator& parent = *construction.parent;
     if (!construction.by_all || !parent.collective_context) return MPI_SUCCESS;
@@ -127,9 +135,9 @@ int reserve_blocks(Construction& construction) {
         MPI_Comm shadow = constants.comm_null;
         WaitScope waiting(construction.procedure, MPI_ANY_SOURCE, MPI_ANY_TAG);
         if (const int code = make_shadow_communicator(parent.handle, members, &shadow); code != MPI_SUCCESS)
-            return raise(&parent, code);
+            return raised(construction, code);
         if (const std::string wrong = difference_of_shadow(members, shadow); !wrong.empty())
-            return raise(&parent, report_wrong_communicator(construction.procedure, wrong.c_str()));
+            return raised(construction, report_wrong_communicator(construction.procedure, wrong.c_str()));
         Guard guard;
         parent.collective_context->give_blocks(all_blocks(shadow, members_of_both(members)));
     }
@@ -181,11 +189,11 @@ int hand_out(const Construction& construction, MPI_Comm made, MPI_Comm* newcomm)
         if ((inter != 0) == expected.inter) {
             WaitScope waiting(construction.procedure, MPI_ANY_SOURCE, MPI_ANY_TAG);
             if (const int code = make_shadow_communicator(made, expected, &shadow); code != MPI_SUCCESS)
-                return raise(construction.parent, code);
+                return raised(construction, code);
         }
     }
     if (const int code = check_made(construction, made, shadow); code != MPI_SUCCESS)
-        return raise(construction.parent, code);
+        return raised(construction, code);
     if (made != constants.comm_null && !expected.none())
         inherit_error_handler(construction.parent->handle, made);
     *newcomm = made;
@@ -197,13 +205,18 @@ namespace {
 /// What the other ranks are told of an error: its class where that is one of the MPI standard's, which means the same on every rank. An integrity
 /// error is raised only by a rank that has found one.
 std::uint8_t class_to_tell(int code) {
-    int error_class = MPI_SUCCESS;
-    if (code != MPI_SUCCESS) real.Error_class(code, &error_class);
+    const int error_class = code == MPI_SUCCESS ? MPI_SUCCESS : class_of_error(code);
     const bool is_standard = error_class <= MPI_ERR_LASTCODE && std::in_range<std::uint8_t>(error_class);
     return static_cast<std::uint8_t>(is_standard ? error_class : MPI_ERR_OTHER);
 }
 
 }  // namespace
+
+int class_of_error(int code) {
+    int error_class = MPI_SUCCESS;
+    real.Error_class(code, &error_class);
+    return error_class == MPI_SUCCESS ? MPI_ERR_OTHER : error_class;
+}
 
 AllLearned tell_learned(const char* procedure, Communicator& parent, int code) {
     // Ranks that made other calls do not come, nor do the dead.

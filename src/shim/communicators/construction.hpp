@@ -47,6 +47,7 @@ struct Construction {
     std::optional<Topology> topology = Topology{};  ///< not compared when there is none
     wire::ContextId context{};
     bool by_all = true;  ///< all members of the parent are in the call
+    bool raises = true;  ///< else errors are the caller's to raise, and the library is to return them
     TagBlocks blocks{};  ///< for its collectives, on the parent's shadow communicator; none: it gets a
                          ///< shadow communicator of its own
 };
@@ -58,7 +59,7 @@ Construction begin_construction(const char* procedure, Communicator& parent, Mem
                                 const std::string& constructor = {});
 
 /// Takes blocks of tags on the parent's shadow communicator where all members of the parent are in the call and have met. A
-/// parent that has used up its own blocks gets a new shadow communicator. Returns an error code that was already raised.
+/// parent that has used up its own blocks gets a new shadow communicator. Returns an error code, raised as `construction` says.
 int reserve_blocks(Construction& construction);
 
 /// Compares a communicator, and the private one for its collectives where it needs one, with what they must be.
@@ -98,14 +99,15 @@ int construct_met(Construction construction, MPI_Comm* newcomm, Call call) {
 template <class Call>
 int construct(Construction construction, MPI_Comm* newcomm, Call call) {
     Communicator& parent = *construction.parent;
+    const bool raises = construction.raises;
     finish_duplications(parent, construction.procedure);
     const int met = progress_barrier(parent);
-    if (is_failure(met)) return raise(&parent, met);
+    if (is_failure(met)) return raises ? raise(&parent, met) : met;
     // After an integrity error, too: the others may have met, and wait for this rank in the library (S8).
     const int code = construct_met(std::move(construction), newcomm, call);
     if (met == MPI_SUCCESS || code != MPI_SUCCESS) return code;
     *newcomm = constants.comm_null;
-    return raise(&parent, met);
+    return raises ? raise(&parent, met) : met;
 }
 
 /// The ranks of `parent`, of both its groups, tell each other whether they have learned what they need to make a communicator: `code` is how
@@ -115,6 +117,8 @@ struct AllLearned {
     int told;  ///< not MPI_SUCCESS: what a rank told did not arrive. All may have learned, and the constructor goes on, to fail at its end.
 };
 AllLearned tell_learned(const char* procedure, Communicator& parent, int code);
+/// The class of an error, which means the same on every rank where it is one of the standard's; never that of a success.
+int class_of_error(int code);
 
 /// `make()` makes the communicator, and raises errors, once all ranks have learned what they need.
 template <class Make>

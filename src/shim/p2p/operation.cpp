@@ -150,7 +150,12 @@ void progress() {
             continue;
         }
         leave_work_list(*operation);
-        std::erase_if(work.detached, [&](const auto& mine) { return mine.get() == operation; });
+        // Its end may free things of the program's, whose procedures may get here again: it ends outside the list.
+        const auto mine =
+            std::ranges::find(work.detached, operation, [](const auto& one) { return one.get(); });
+        if (mine == work.detached.end()) continue;
+        const auto ended = std::move(*mine);
+        work.detached.erase(mine);
     }
 }
 

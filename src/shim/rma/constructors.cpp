@@ -1,6 +1,11 @@
 // Windows that cross nodes: how their ranks make one together.
+#include <algorithm>
+#include <bit>
 #include <cstdint>
+#include <cstdlib>
 #include <optional>
+#include <string>
+#include <utility>
 
 #include "fabric/node_memory.hpp"
 #include "shim/collective/collectives.hpp"
@@ -18,12 +23,17 @@
 namespace mpisec::shim::rma {
 namespace {
 
-/// Makes a communicator for the window's messages alone, which the program does not see.
+/// Makes a communicator for the window's messages alone, which the program does not see. Returns an error code that was not raised: the
+/// program's handler may leave the constructor by an exception, in which the other ranks would wait for this one.
 int make_private(const char* procedure, Communicator& parent, MPI_Comm* made) {
     MPI_Group group;
     if (int code = real.Comm_group(parent.handle, &group); code != MPI_SUCCESS) return code;
-    const int code = construct(begin_construction(procedure, parent, membership_of(parent)), made,
-                               [&](MPI_Comm* copy) { return real.Comm_create(parent.handle, group, copy); });
+    Construction construction = begin_construction(procedure, parent, membership_of(parent));
+    construction.raises = false;
+    const int code = construct(std::move(construction), made, [&](MPI_Comm* copy) {
+        const ErrorsReturned errors(parent.handle);
+        return real.Comm_create(parent.handle, group, copy);
+    });
     real.Group_free(&group);
     if (code != MPI_SUCCESS) return code;
     real.Comm_set_errhandler(*made, constants.errors_return);
@@ -42,6 +52,7 @@ struct Making {
     WindowMemory memory{};
     /// shared memory that holds this rank's part and those of other ranks of its node
     std::optional<fabric::SharedSegment> segment{};
+    std::string segment_name{};
     AllocatedMemory allocated{};
     std::vector<std::uint8_t*> near{};  ///< each rank's memory, behind its lock; null: not in `segment`
 
@@ -71,6 +82,9 @@ int build_window(const char* procedure, Making& mine, Make make, std::shared_ptr
     std::vector<Part> parts(static_cast<std::size_t>(mine.parent.size));
     const AllLearned all = exchange_parts(procedure, mine, parts);
     const bool has_win = mine.win != constants.win_null && mine.part.code == MPI_SUCCESS;
+    // Not all ranks of the node may have come for it.
+    if (mine.segment && (all.code != MPI_SUCCESS || all.told != MPI_SUCCESS))
+        mine.segment->forget(mine.segment_name);
     if (all.code != MPI_SUCCESS) {
         if (has_win) real.Win_free(&mine.win);
         if (mine.own != constants.comm_null) free_private(mine.own);
@@ -83,7 +97,7 @@ int build_window(const char* procedure, Making& mine, Make make, std::shared_ptr
     window->segment = std::move(mine.segment);
     window->allocated = std::move(mine.allocated);
     if (all.told == MPI_SUCCESS) return MPI_SUCCESS;
-    // The other ranks may have the window: it fails there, too.
+    // The other ranks may have the window: it fails there, too. Its communicator stays, as that of a window that failed later.
     {
         Guard guard;
         window->fail(all.told);
@@ -101,10 +115,10 @@ int make_window(const char* procedure, int flavor, MPI_Comm comm, MPI_Win* win, 
     if (auto error = bad_arguments(procedure, parent, win)) return *error;
     if (parent->inter) return raise(parent, MPI_ERR_COMM);
     Making mine{.parent = *parent};
-    const int raised = mine.learned = make_private(procedure, *parent, &mine.own);
+    mine.learned = make_private(procedure, *parent, &mine.own);
     std::shared_ptr<Window> window;
     if (int code = build_window(procedure, mine, make, window); code != MPI_SUCCESS)
-        return raised != MPI_SUCCESS ? raised : raise(parent, code);
+        return raise(parent, code);
     window->flavor = flavor;
     *win = window->handle;
     remember(std::move(window));
@@ -141,6 +155,7 @@ void allocate_shared(Making& mine) {
     auto memory = fabric::SharedSegment::attach(name, bytes, here);
     if (!memory) return;  // too little shared memory: this rank uses messages inside its node too
     mine.segment.emplace(std::move(*memory));
+    mine.segment_name = name;
     mine.near.resize(ranks);
     for (std::size_t i = 0; i < ranks; ++i)
         if (places[i] != SIZE_MAX) mine.near[i] = mine.segment->bytes().data() + places[i];
@@ -154,11 +169,23 @@ int check_part(MPI_Aint size, MPI_Aint unit) {
     return unit <= 0 ? MPI_ERR_DISP : MPI_SUCCESS;
 }
 
-/// An error class that means the same on every rank.
 int class_of(int code) {
-    int error_class = MPI_SUCCESS;
-    if (code != MPI_SUCCESS) real.Error_class(code, &error_class);
-    return error_class;
+    return code == MPI_SUCCESS ? code : class_of_error(code);
+}
+
+/// Memory of this process alone, aligned as the program asks by MPI-4.1's hint. Null when there is not so much. (MPI_Alloc_mem would raise that
+/// on another communicator than the window's.)
+void* allocate(MPI_Aint size, MPI_Info info) {
+    std::size_t alignment = 64;
+    char text[32] = "";
+    int found = 0;
+    if (info != constants.info_null)
+        real.Info_get(info, "mpi_minimum_memory_alignment", sizeof text - 1, text, &found);
+    if (const std::size_t asked = found ? std::strtoull(text, nullptr, 10) : 0; std::has_single_bit(asked))
+        alignment = std::max(alignment, asked);
+    void* memory = nullptr;
+    const auto bytes = std::max<std::size_t>(static_cast<std::size_t>(size), 1);
+    return posix_memalign(&memory, alignment, bytes) == 0 ? memory : nullptr;
 }
 
 }  // namespace
@@ -183,13 +210,8 @@ int Win_allocate(MPI_Aint size, MPI_Aint disp_unit, MPI_Info info, MPI_Comm comm
         allocate_shared(mine);
         if (mine.part.code != MPI_SUCCESS) return;
         void* base = mine.part.shared ? mine.near[static_cast<std::size_t>(mine.parent.rank)] : nullptr;
-        int code = MPI_SUCCESS;
-        if (!base) {
-            code = real.Alloc_mem(size, info, &base);
-            mine.allocated.reset(code == MPI_SUCCESS ? base : nullptr);
-        }
-        if (code == MPI_SUCCESS) code = make_handle(info, &mine.win);
-        mine.part.code = class_of(code);
+        if (!base) mine.allocated.reset(base = allocate(size, info));
+        mine.part.code = base ? class_of(make_handle(info, &mine.win)) : MPI_ERR_NO_MEM;
         NodeLock* lock =
             mine.part.shared ? NodeLock::at(static_cast<std::uint8_t*>(base) - NodeLock::bytes) : nullptr;
         mine.memory = WindowMemory(base, size, disp_unit, lock);

@@ -17,6 +17,8 @@ namespace {
 
 /// The most runs of one element: more would take gigabytes to describe.
 constexpr std::size_t most_runs = std::size_t{1} << 26;
+/// The most runs of several elements of which the last one is cut off: they are sent one by one.
+constexpr std::size_t most_runs_of_a_part = std::size_t{1} << 20;
 
 /// The named type with the same values as a predefined one: the handles of types that MPI_Type_create_f90_real and the like return may
 /// differ between processes.
@@ -103,32 +105,35 @@ void describe_elements(const TypeLayout& type, MPI_Count count, Layout& layout) 
     layout.count = 1, layout.extent = 0;
 }
 
-bool shorten(Layout& layout, std::uint64_t bytes) {
+int shorten(Layout& layout, std::uint64_t bytes) {
     if (bytes == 0) {
         layout = {};
-        return true;
+        return MPI_SUCCESS;
     }
     std::uint64_t of_one = 0;
     for (const Run& run : layout.runs) of_one += static_cast<std::uint64_t>(run.bytes);
     const std::uint64_t whole = bytes / of_one, rest = bytes % of_one;
     if (rest == 0) {
         layout.count = whole;
-        return true;
+        return MPI_SUCCESS;
     }
-    if (Wide{whole + 1} * layout.runs.size() > most_runs) return false;
+    if (Wide{whole + 1} * layout.runs.size() > most_runs_of_a_part) return MPI_ERR_TYPE;
     std::vector<Run> runs;
     std::uint64_t left = bytes;
-    for (std::uint64_t i = 0; left > 0; ++i)
+    for (std::uint64_t i = 0; i <= whole; ++i)
         for (const Run& run : layout.runs) {
             const std::uint64_t here = std::min(left, static_cast<std::uint64_t>(run.bytes));
             if (here == 0) break;
-            runs.push_back(
-                {run.offset + static_cast<std::int64_t>(i) * layout.extent, static_cast<std::int64_t>(here)});
+            const Wide offset = Wide{i} * layout.extent + run.offset;
+            if (offset < std::numeric_limits<std::int64_t>::min() ||
+                offset > std::numeric_limits<std::int64_t>::max())
+                return MPI_ERR_RMA_RANGE;
+            runs.push_back({static_cast<std::int64_t>(offset), static_cast<std::int64_t>(here)});
             left -= here;
         }
     layout.runs = std::move(runs);
     layout.count = 1, layout.extent = 0;
-    return true;
+    return MPI_SUCCESS;
 }
 
 Wide Layout::bytes() const {

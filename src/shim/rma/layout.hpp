@@ -62,8 +62,8 @@ std::shared_ptr<const TypeLayout> layout_of(MPI_Datatype type);
 
 /// Describes `count` elements, as one element where they are one run. Reuses the memory that `layout` has.
 void describe_elements(const TypeLayout& type, MPI_Count count, Layout& layout);
-/// Leaves the first `bytes` bytes of the data. False when that takes more runs than a type may have.
-bool shorten(Layout& layout, std::uint64_t bytes);
+/// Leaves the first `bytes` bytes of the data. Returns an MPI error class when that takes too many runs, or they reach too far.
+int shorten(Layout& layout, std::uint64_t bytes);
 
 /// The handle of a predefined type or operation that is the same in all processes of the job.
 std::int32_t shared_handle(MPI_Datatype type);

@@ -207,8 +207,8 @@ int describe(const Access& access, DescribedAccess& described) {
         const Wide given = bytes_of(access.origin, error);
         if (error != MPI_SUCCESS) return error;
         if (given > bytes) return MPI_ERR_TRUNCATE;
-        if (given < bytes && !shorten(described.layout, static_cast<std::uint64_t>(given)))
-            return MPI_ERR_TYPE;
+        if (given < bytes) error = shorten(described.layout, static_cast<std::uint64_t>(given));
+        if (error != MPI_SUCCESS) return error;
         bytes = given;
     }
     described.header = {};
@@ -368,7 +368,7 @@ class AccessRequest final : public Operation {
     WaitInfo wait_info() const override { return {"a one-sided operation", MPI_ANY_SOURCE, MPI_ANY_TAG}; }
     /// A window that has failed may be freed before the request is completed: then the error has no owner, and its code is just returned.
     ErrorOwner error_owner() const override {
-        if (window_->closed()) return {};
+        if (window_->closed() || find(window_->handle) != window_) return {};
         return {{}, window_->handle};
     }
 

@@ -17,6 +17,7 @@
 #include <atomic>
 #include <chrono>
 #include <cstdint>
+#include <cstdlib>
 #include <deque>
 #include <memory>
 #include <optional>
@@ -164,9 +165,8 @@ class Service final : public Operation {
     Window& window_;
 };
 
-/// Memory of MPI_Alloc_mem.
 struct FreeMemory {
-    void operator()(void* base) const { real.Free_mem(base); }
+    void operator()(void* base) const { std::free(base); }
 };
 using AllocatedMemory = std::unique_ptr<void, FreeMemory>;
 
@@ -186,7 +186,7 @@ class Window {
     int flavor = MPI_WIN_FLAVOR_CREATE, model = MPI_WIN_UNIFIED, unit = 1;  ///< attributes point to these
     WindowMemory memory;
     std::optional<fabric::SharedSegment> segment;  ///< memory that MPI_Win_allocate shared on this node
-    AllocatedMemory allocated;                     ///< or has from the library
+    AllocatedMemory allocated;                     ///< or else allocated
     std::vector<Target> targets;                   ///< by rank
     std::vector<Origin> origins;                   ///< likewise
 

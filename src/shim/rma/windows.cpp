@@ -103,32 +103,49 @@ int leave_together(const char* call, Window& window) {
     return code;
 }
 
-/// raise_on_window() for a window whose handle the library has freed, which had this error handler: on another window.
-int raise_on_freed(MPI_Errhandler handler, int code, const char* call) {
-    MPI_Win stand_in = constants.win_null;
-    if (code != MPI_SUCCESS && make_handle(constants.info_null, &stand_in) == MPI_SUCCESS) {
-        real.Win_set_errhandler(stand_in, handler);
-        raise_on_window(stand_in, code, call);
-        real.Win_free(&stand_in);
+/// The error handler of a window, beyond the life of its handle.
+class HandlerOf {
+  public:
+    explicit HandlerOf(MPI_Win win) : known_(real.Win_get_errhandler(win, &handler_) == MPI_SUCCESS) {}
+    ~HandlerOf() {
+        if (known_) give_back_handler(handler_);
     }
-    give_back_handler(handler);
-    return code;
-}
+    HandlerOf(const HandlerOf&) = delete;
+    HandlerOf& operator=(const HandlerOf&) = delete;
+
+    /// As raise_on_window(): on another window, which gets the handler.
+    void raise(int code, const char* call) const {
+        if (!known_ || code == MPI_SUCCESS) return;
+        if (handler_ == constants.errors_are_fatal) end_fatally(code, call);
+        struct StandIn {
+            MPI_Win win = constants.win_null;
+            ~StandIn() {
+                if (win != constants.win_null) real.Win_free(&win);
+            }
+        } stand_in;
+        if (make_handle(constants.info_null, &stand_in.win) != MPI_SUCCESS) return;
+        real.Win_set_errhandler(stand_in.win, handler_);
+        raise_on_window(stand_in.win, code, call);
+    }
+
+  private:
+    MPI_Errhandler handler_{};
+    bool known_;
+};
 
 }  // namespace
 
 int Win_free(MPI_Win* win) {
     constexpr const char* call = "MPI_Win_free";
     const auto window = find(*win);
-    MPI_Errhandler handler;
-    if (int code = real.Win_get_errhandler(*win, &handler); code != MPI_SUCCESS) return code;
-    // Deletes attributes: the program's procedures may still use the window. The memory stays until all have met.
+    const HandlerOf handler(*win);
+    // Deletes attributes, by procedures of the program's that may still use the window: it answers until all have met.
     const int freed = real.Win_free(win);
+    forget(*window);  // whose handle the library may now give to another thread's new window
     const int code = leave_together(call, *window);
     window->close();
-    forget(*window);
     if (code == MPI_SUCCESS) free_private(window->comm);
-    raise_on_freed(handler, code, call);
+    handler.raise(code, call);
     return code != MPI_SUCCESS ? code : freed;
 }
 

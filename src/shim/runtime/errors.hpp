@@ -7,9 +7,9 @@
 
 namespace mpisec::shim {
 
-/// Calls the error handler (MPI standard section 9.3) and returns `code`, whatever the handler makes of it (handlers.hpp). Success passes through. A fatal handler ends the job, not only
-/// the processes of the communicator: the others may wait for them in MPI_Finalize. `call`: the procedure that failed, for the sentence
-/// that is then printed.
+/// Calls the error handler (MPI standard section 9.3) and returns `code`, whatever the handler makes of it (handlers.hpp). Success passes
+/// through. A fatal handler ends the job, not only the processes of the communicator: the others may wait for them in MPI_Finalize. `call`:
+/// the procedure that failed, for the sentence that is then printed.
 int raise_on(MPI_Comm comm, int code, const char* call = "");
 int raise_on_window(MPI_Win win, int code, const char* call = "");
 int raise_on_file(MPI_File file, int code, const char* call = "");

@@ -21,8 +21,14 @@ extern constinit thread_local Handled handled;
 template <typename CallHandler>
 void raise_by(int code, CallHandler&& call_handler) {
     int left = code;
-    handled.outcome = &left;
-    call_handler();
+    struct Outcome {
+        explicit Outcome(int* to) { handled = {to}; }
+        ~Outcome() { handled.outcome = nullptr; }
+    };
+    {
+        const Outcome outcome(&left);
+        call_handler();
+    }
     handled = {nullptr, code, left};
 }
 
@@ -30,7 +36,8 @@ void raise_by(int code, CallHandler&& call_handler) {
 inline int as_handler_left(int code) {
     if (code == MPI_SUCCESS) [[likely]]
         return code;
-    return code == handled.raised ? std::exchange(handled, {}).left : code;
+    const Handled last = std::exchange(handled, {});
+    return code == last.raised ? last.left : code;
 }
 
 // The constructors of error handlers, in place of the library's.

@@ -1,28 +1,32 @@
 #include "shim/runtime/state.hpp"
 
+#include <algorithm>
+#include <functional>
+#include <iterator>
 #include <utility>
 #include <vector>
 
+#include "shim/runtime/threads.hpp"
+
 namespace mpisec::shim {
 
-/// What is freed once the Guard is given back.
+/// What is freed once the thread that has put it off gives the Guard back.
 struct LateFrees {
-    std::vector<std::function<void()>> waiting;
-};
+    struct Late {
+        const char* thread;  ///< its mark
+        std::function<void()> free;
+    };
+    std::vector<Late> waiting;
 
-namespace {
-
-void run_late_frees() {
-    std::vector<std::function<void()>> due;
-    {
-        const Guard guard;
-        due.swap(process.late_frees->waiting);
-        process.has_late_frees = false;
+    std::vector<Late> take_own() {
+        const auto others =
+            std::ranges::partition(waiting, [](const Late& late) { return late.thread != &thread_mark; });
+        std::vector<Late> own(std::make_move_iterator(others.begin()), std::make_move_iterator(others.end()));
+        waiting.erase(others.begin(), others.end());
+        process.has_late_frees = !waiting.empty();
+        return own;
     }
-    for (const auto& free : due) free();
-}
-
-}  // namespace
+};
 
 const config::Settings& settings() {
     return state.settings;
@@ -44,16 +48,17 @@ RecursiveMutex& Guard::mutex() {
 }
 
 void Guard::leave() {
-    const bool frees = process.has_late_frees.load(std::memory_order_relaxed) && mutex().depth() == 1;
+    std::vector<LateFrees::Late> due;
+    if (process.has_late_frees.load(std::memory_order_relaxed) && mutex().depth() == 1) [[unlikely]]
+        due = process.late_frees->take_own();
     mutex().unlock();
-    if (frees) [[unlikely]]
-        run_late_frees();
+    for (const LateFrees::Late& late : due) late.free();
 }
 
 void free_without_guard(std::function<void()> free) {
     if (!state.thread_multiple) return free();
     const Guard guard;
-    process.late_frees->waiting.push_back(std::move(free));
+    process.late_frees->waiting.push_back({&thread_mark, std::move(free)});
     process.has_late_frees = true;
 }
 

@@ -336,6 +336,22 @@ static void fewer_than_room(MPI_Win window, int* cells) {
     OK(MPI_Type_free(&triples));
 }
 
+/* The error is the communicator's that the window was to be made on; the handlers of others end the job. */
+static void too_much(void) {
+    MPI_Comm copy;
+    MPI_Win none;
+    void* memory;
+    if (!sealed || nodes == 1) return;
+    OK(MPI_Comm_dup(MPI_COMM_WORLD, &copy));
+    OK(MPI_Comm_set_errhandler(copy, MPI_ERRORS_RETURN));
+    OK(MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_ARE_FATAL));
+    const MPI_Aint size_here = rank == 0 ? (MPI_Aint)1 << 62 : 64;
+    CHECK(class_of(MPI_Win_allocate(size_here, 1, MPI_INFO_NULL, copy, &memory, &none)) == MPI_ERR_NO_MEM,
+          "a window of 2^62 bytes is no error");
+    OK(MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN));
+    OK(MPI_Comm_free(&copy));
+}
+
 /* Of one's own part there is memory to be had. Open MPI and MPI before 4.1 know this of shared windows only. */
 static void own_memory(MPI_Win window, const int* cells) {
     MPI_Aint bytes = 0;
@@ -463,6 +479,7 @@ void rule_one_sided(void) {
     fewer_than_room(window, allocated);
     own_memory(window, allocated);
     free_asked(&window, allocated);
+    too_much();
     large();
     lengths();
     attached();
