@@ -224,25 +224,25 @@ int duplicate(const char* procedure, MPI_Comm comm, MPI_Comm* newcomm, Call call
 }
 
 /// Holds a communicator, also where a procedure of the program's that deletes an attribute throws.
-class Held {
+class CommunicatorHold {
   public:
-    explicit Held(Communicator& comm) : comm_(comm) {
+    explicit CommunicatorHold(Communicator& comm) : comm_(comm) {
         Guard guard;
         hold(comm_);
     }
-    ~Held() {
+    ~CommunicatorHold() {
         Guard guard;
         release(comm_);
     }
-    Held(const Held&) = delete;
-    Held& operator=(const Held&) = delete;
+    CommunicatorHold(const CommunicatorHold&) = delete;
+    CommunicatorHold& operator=(const CommunicatorHold&) = delete;
 
   private:
     Communicator& comm_;
 };
 
 int free_known(Communicator* known, MPI_Comm* comm, int (*free)(MPI_Comm*)) {
-    const Held held(*known);
+    const CommunicatorHold held(*known);
     finish_collectives(*known);
     finish_agreements(*known);
     bool under_way = false;
