@@ -171,8 +171,8 @@ def test_a_meeting_that_is_attacked_leaves_nobody_behind(run, compile_mpi, call)
 
 @pytest.mark.parametrize("call, nodes, armed", [("create", 4, 1), ("allocate", 2, 0), ("file", 4, 1)])
 def test_a_window_that_is_attacked_leaves_nobody_behind(run, compile_mpi, tmp_path, call, nodes, armed):
-    """S8: whichever block of a collective in a window's or a file's constructor is attacked on one rank, none waits, in it or in what it made, for one on which it
-    failed: it fails on all, there or in the call that frees the window."""
+    """S8: whichever block of a collective in a window's or a file's constructor is attacked on one rank, none waits, in it or in what it made,
+    for one on which it failed: it fails on all, there or in the call that frees the window."""
     adversary = compile_mpi(HERE / "adversary.c", "mpich-5", flags=["-std=gnu11", "-shared", "-fPIC", "-pthread", "-Wl,--as-needed"], name="adversary.so")
     victim = compile_mpi(HERE / "victim_meeting.c", "mpich-5", flags=["-std=gnu11"])
 
