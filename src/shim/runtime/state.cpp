@@ -19,10 +19,10 @@ struct LateFrees {
     std::vector<Late> waiting;
 
     std::vector<Late> take_own() {
-        const auto others =
-            std::ranges::partition(waiting, [](const Late& late) { return late.thread != &thread_mark; });
-        std::vector<Late> own(std::make_move_iterator(others.begin()), std::make_move_iterator(others.end()));
-        waiting.erase(others.begin(), others.end());
+        const auto first = std::stable_partition(
+            waiting.begin(), waiting.end(), [](const Late& late) { return late.thread != &thread_mark; });
+        std::vector<Late> own(std::make_move_iterator(first), std::make_move_iterator(waiting.end()));
+        waiting.erase(first, waiting.end());
         process.has_late_frees = !waiting.empty();
         return own;
     }

@@ -237,7 +237,7 @@ class Wrappers(unittest.TestCase):
             if group.wrapped and group.check != "early" and name in self.standard:
                 for binding in self.standard[name]:
                     self.assertIn(
-                        f"if (!real.{binding.name.removeprefix('MPI_')}) [[unlikely]] return refuse(",
+                        f"if (!real.{binding.name.removeprefix('MPI_')}) [[unlikely]] return as_handler_left(refuse(",
                         self.wrapper(name),
                         name,
                     )
