@@ -13,22 +13,27 @@ constexpr std::size_t mark_at = 12;
 void RecentlySealed::note(const std::uint8_t* wire, std::size_t n) {
     if (n < shortest) return;
     Message& message = messages_[next_.fetch_add(1, std::memory_order_relaxed) % messages_.size()];
-    message.bytes.store(0, std::memory_order_seq_cst);
+    std::uint64_t version = message.version.load(std::memory_order_relaxed);
+    if (version % 2 != 0 ||
+        !message.version.compare_exchange_strong(version, version + 1, std::memory_order_acq_rel))
+        return;
+    message.bytes.store(n, std::memory_order_release);
     for (std::size_t i = 0; i < message.mark.size(); ++i)
         message.mark[i].store(load_le<std::uint64_t>(wire + mark_at + 8 * i), std::memory_order_release);
-    message.bytes.store(n, std::memory_order_release);
+    message.version.store(version + 2, std::memory_order_release);
 }
 
 bool RecentlySealed::is_one_of_them(const std::uint8_t* bytes, std::size_t n) const {
     const auto first = load_le<std::uint64_t>(bytes + mark_at);
     const auto second = load_le<std::uint64_t>(bytes + mark_at + 8);
     for (const Message& message : messages_) {
-        const std::size_t whole = message.bytes.load(std::memory_order_acquire);
-        if (n > whole || message.mark[0].load(std::memory_order_acquire) != first ||
+        const std::uint64_t version = message.version.load(std::memory_order_acquire);
+        if (version % 2 != 0 || n > message.bytes.load(std::memory_order_acquire) ||
+            message.mark[0].load(std::memory_order_acquire) != first ||
             message.mark[1].load(std::memory_order_acquire) != second)
             continue;
-        // Another thread may have begun to write here meanwhile.
-        if (message.bytes.load(std::memory_order_acquire) == whole) return true;
+        // Another thread may have begun to write here meanwhile: then the mark may be of one message and the length of another.
+        if (message.version.load(std::memory_order_acquire) == version) return true;
     }
     return false;
 }

@@ -16,7 +16,8 @@ class RecentlySealed {
     /// Where an MPI library's header ends at the latest.
     static constexpr std::size_t longest_header = 128;
 
-    /// `wire`: nonce, if it travels, ciphertext and tag, as given to the MPI library. Any thread.
+    /// `wire`: nonce, if it travels, ciphertext and tag, as given to the MPI library. Any thread. A message whose place another thread is writing
+    /// to is not noted, and authenticated twice.
     void note(const std::uint8_t* wire, std::size_t n);
     /// From which offset on these bytes are all of one sealed message, its beginning or all of it; `n` when they are not. What could be the MPI
     /// library's header, up to its longest length, never counts as sealed. Any thread.
@@ -25,7 +26,8 @@ class RecentlySealed {
   private:
     std::size_t begins_at(const std::uint8_t* bytes, std::size_t n) const;
     struct Message {
-        std::atomic<std::size_t> bytes{0};  ///< 0: not complete
+        std::atomic<std::uint64_t> version{0};  ///< odd while a thread writes here
+        std::atomic<std::size_t> bytes{0};
         std::array<std::atomic<std::uint64_t>, 2> mark{};
     };
     bool is_one_of_them(const std::uint8_t* bytes, std::size_t n) const;

@@ -84,12 +84,13 @@ TEST(RecentlySealed, ThreadsMayNoteAndLook) {
     RecentlySealed sealed;
     std::vector<std::thread> threads;
     std::atomic<int> wrong{0};
-    for (unsigned thread = 0; thread < 2; ++thread)
+    // More than there are cores, so that some are interrupted while they write.
+    for (unsigned thread = 0; thread < 8; ++thread)
         threads.emplace_back([&, thread] {
             const Bytes shorter = message(10'000, 10 + thread), longer = message(20'000, 20 + thread);
             Bytes followed = shorter;
             followed.resize(15'000);
-            for (int i = 0; i < 20'000; ++i) {
+            for (int i = 0; i < 10'000; ++i) {
                 sealed.note(longer.data(), longer.size());
                 sealed.note(shorter.data(), shorter.size());
                 if (begin_of(sealed, followed) != followed.size()) ++wrong;
