@@ -62,15 +62,14 @@ ASAN = Sanitizer(
     {
         # mpisec exec preloads the shim in front of the run-time library, which is otherwise first.
         # Aborts, because Hydra lets other ranks wait for one that only exits.
-        "ASAN_OPTIONS": "log_path={logs}/asan:abort_on_error=1:exitcode=99:verify_asan_link_order=0:fast_unwind_on_malloc=0:malloc_context_size=16"
-        ":allocator_may_return_null=1",
+        "ASAN_OPTIONS": "log_path={logs}/asan:abort_on_error=1:exitcode=99:verify_asan_link_order=0:fast_unwind_on_malloc=0:malloc_context_size=16",
         "UBSAN_OPTIONS": "log_path={logs}/ubsan:abort_on_error=1:print_stacktrace=1",
         "LSAN_OPTIONS": "suppressions={here}/asan.supp:print_suppressions=0",
     },
 )
 TSAN = Sanitizer(
     "tsan", (CLANG, "-fsanitize=thread", "-fno-omit-frame-pointer"),
-    {"TSAN_OPTIONS": "allocator_may_return_null=1:log_path={logs}/tsan:exitcode=66:second_deadlock_stack=1:history_size=5:suppressions={here}/tsan.supp"},
+    {"TSAN_OPTIONS": "log_path={logs}/tsan:exitcode=66:second_deadlock_stack=1:history_size=5:suppressions={here}/tsan.supp"},
 )
 
 
