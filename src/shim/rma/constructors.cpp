@@ -44,8 +44,8 @@ int make_private(const char* procedure, Communicator& parent, MPI_Comm* made) {
 /// One rank's part of a window that is being made.
 struct Making {
     Communicator& parent;
-    MPI_Comm own =
-        constants.comm_null;  ///< the window's private communicator, which this rank may have failed to make
+    /// the window's private communicator, which this rank may have failed to make
+    MPI_Comm own = constants.comm_null;
     int learned = MPI_SUCCESS;         ///< the first error of this rank's that no `part` tells the others
     MPI_Win win = constants.win_null;  ///< the library's window, of this process alone
     Part part{};
@@ -169,6 +169,7 @@ int check_part(MPI_Aint size, MPI_Aint unit) {
     return unit <= 0 ? MPI_ERR_DISP : MPI_SUCCESS;
 }
 
+/// What a `part` tells of an error.
 int class_of(int code) {
     return code == MPI_SUCCESS ? code : class_of_error(code);
 }

@@ -358,7 +358,6 @@ static void too_much(void) {
     OK(MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN));
     OK(MPI_Comm_free(&copy));
 }
-
 #endif
 
 /* Of one's own part there is memory to be had. Open MPI and MPI before 4.1 know this of shared windows only. */
