@@ -38,24 +38,10 @@ std::vector<int> with_color(const std::vector<ColorAndKey>& all, int color) {
     return chosen;
 }
 
-std::vector<std::int32_t> pick(Ranks world_ranks, const std::vector<int>& positions) {
+std::vector<std::int32_t> pick(Ranks members, const std::vector<int>& positions) {
     std::vector<std::int32_t> picked;
-    for (int position : positions) picked.push_back(world_ranks[static_cast<std::size_t>(position)]);
+    for (int position : positions) picked.push_back(members[static_cast<std::size_t>(position)]);
     return picked;
-}
-
-MPI_Group group_of(MPI_Comm comm, const std::vector<int>& ranks) {
-    if (ranks.empty()) return constants.group_empty;
-    MPI_Group whole, part = constants.group_null;
-    if (real.Comm_group(comm, &whole) != MPI_SUCCESS) return part;
-    if (real.Group_incl(whole, static_cast<int>(ranks.size()), ranks.data(), &part) != MPI_SUCCESS)
-        part = constants.group_null;
-    real.Group_free(&whole);
-    return part;
-}
-
-void free_group(MPI_Group group) {
-    if (group != constants.group_empty && group != constants.group_null) real.Group_free(&group);
 }
 
 /// MPI_Comm_create over the groups that follow from colours and keys, which were gathered under seal. A rank that has gathered has met the
@@ -63,7 +49,7 @@ void free_group(MPI_Group group) {
 int split_by(Communicator& parent, const char* constructor, const std::vector<ColorAndKey>& all,
              MPI_Comm* newcomm) {
     const std::vector<int> chosen = with_color(all, all[static_cast<std::size_t>(parent.rank)].color);
-    MPI_Group part = group_of(parent.handle, chosen);
+    const MPI_Group part = subgroup(parent.handle, chosen);
     const int code =
         construct_met(begin_construction(constructor, parent, {pick(parent.members, chosen), {}}), newcomm,
                       [&](MPI_Comm* made) { return real.Comm_create(parent.handle, part, made); });

@@ -229,13 +229,6 @@ std::uint64_t number_of_call(Communicator& comm, const char* procedure) {
     return comm.count_creation(procedure);
 }
 
-void inherit_handler(MPI_Comm parent, MPI_Comm made) {
-    MPI_Errhandler handler;
-    if (real.Comm_get_errhandler(parent, &handler) != MPI_SUCCESS) return;
-    real.Comm_set_errhandler(made, handler);
-    give_back_handler(handler);
-}
-
 /// What the program gets: derived from the parent, from the survivors, and from a number that none of them has used before.
 Construction shrunken(Communicator& parent, const Attempt& attempt) {
     const std::string constructor = "MPIX_Comm_shrink " + std::to_string(attempt.result().number) + " " +
@@ -296,7 +289,7 @@ int Comm_shrink(MPI_Comm comm, MPI_Comm* newcomm) {
             if (const int code = check_made(shrunken(*parent, attempt), attempt.made(), shadow);
                 code != MPI_SUCCESS)
                 return raise(parent, code, procedure);
-            inherit_handler(comm, attempt.made());
+            inherit_error_handler(comm, attempt.made());
             *newcomm = attempt.made();
             return MPI_SUCCESS;
         }

@@ -37,39 +37,27 @@ int exchange_values(Communicator& parent, const char* procedure, std::int32_t mi
         if (int code = progress_barrier(parent); code != MPI_SUCCESS) return code;
         return real.Allgather(&mine, 1, constants.int32, of_remote.data(), 1, constants.int32, parent.handle);
     }
-    const Ranks world_ranks = parent.collective_context->members();
-    std::vector<std::int32_t> all(world_ranks.size());
+    const Ranks everyone = parent.collective_context->members();
+    std::vector<std::int32_t> all(everyone.size());
     const int code =
         run_unraised(plan::Allgather_of_both(procedure, &mine, sizeof mine, all.data(), parent.handle));
-    std::ranges::transform(places_in(parent.remote_members, world_ranks), of_remote.begin(),
+    std::ranges::transform(places_in(parent.remote_members, everyone), of_remote.begin(),
                            [&](int place) { return all[static_cast<std::size_t>(place)]; });
     return code;
 }
 
-/// The group of the ranks `chosen`, made from the communicator whose ranks are `world_ranks`.
-MPI_Group group_among(MPI_Comm comm, Ranks world_ranks, Ranks chosen) {
-    if (chosen.empty()) return constants.group_empty;
-    const std::vector<int> ranks = places_in(chosen, world_ranks);
-    MPI_Group whole, part;
-    real.Comm_group(comm, &whole);
-    real.Group_incl(whole, static_cast<int>(ranks.size()), ranks.data(), &part);
-    real.Group_free(&whole);
-    return part;
-}
-
-/// Connects the two sides in `all`, which has all ranks of both groups of `parent`.
-int connect_sides_in(MPI_Comm all, Ranks world_ranks, const Membership& sides, MPI_Comm* made) {
-    MPI_Group local = group_among(all, world_ranks, sides.members);
+/// Connects the two sides in `all`, which has all ranks of both groups of the parent, `everyone`.
+int connect_sides_in(MPI_Comm all, Ranks everyone, const Membership& sides, MPI_Comm* made) {
+    const MPI_Group local = subgroup(all, places_in(sides.members, everyone));
     MPI_Comm part = constants.comm_null;
     int code = real.Comm_create(all, local, &part);
-    if (local != constants.group_empty) real.Group_free(&local);
+    free_group(local);
     // Another communicator would make the leaders wait for each other. So none is made, and the comparison reports it.
     if (code == MPI_SUCCESS && part != constants.comm_null &&
         read_membership(part, realm_of(sides.members)) != Membership{sides.members, {}})
         return MPI_SUCCESS;
     if (code == MPI_SUCCESS && part != constants.comm_null && !sides.remote_members.empty()) {
-        const auto leader =
-            std::ranges::find(world_ranks, sides.remote_members.front()) - world_ranks.begin();
+        const auto leader = std::ranges::find(everyone, sides.remote_members.front()) - everyone.begin();
         code = real.Intercomm_create(part, 0, all, static_cast<int>(leader), 0, made);
     }
     if (part != constants.comm_null) real.Comm_free(&part);
@@ -78,24 +66,18 @@ int connect_sides_in(MPI_Comm all, Ranks world_ranks, const Membership& sides, M
 
 /// Not on the parent's shadow communicator: other communicators may be on it, whose constructors other threads call.
 int connect_sides(Communicator& parent, const Membership& sides, MPI_Comm* made) {
-    const Ranks world_ranks = parent.collective_context->members();
+    const Ranks everyone = parent.collective_context->members();
     MPI_Comm all = constants.comm_null;
     int code = make_shadow_communicator(parent.handle, membership_of(parent), &all);
     if (code == MPI_SUCCESS) {
         real.Comm_set_errhandler(all, constants.errors_return);
         // With a communicator of other ranks, the next step would give no communicator, or wait. So none is made, and the comparison
         // reports it.
-        if (read_membership(all, realm_of(world_ranks)) == Membership{world_ranks.list(), {}})
-            code = connect_sides_in(all, world_ranks, sides, made);
+        if (read_membership(all, realm_of(everyone)) == Membership{everyone.list(), {}})
+            code = connect_sides_in(all, everyone, sides, made);
         real.Comm_free(&all);
     }
-    if (code != MPI_SUCCESS) return raise(&parent, code);
-    if (*made == constants.comm_null) return MPI_SUCCESS;
-    MPI_Errhandler handler;
-    real.Comm_get_errhandler(parent.handle, &handler);
-    real.Comm_set_errhandler(*made, handler);
-    give_back_handler(handler);
-    return MPI_SUCCESS;
+    return raise(&parent, code);
 }
 
 /// What the leaders tell each other, and then their groups: the number of ranks and the ranks, padded, so that all messages have one
@@ -253,15 +235,15 @@ int join_other_realm(Communicator& local, const std::string& meeting, MPI_Comm* 
 
 int split_inter_by(Communicator& parent, const char* procedure, const std::vector<ColorAndKey>& all,
                    MPI_Comm* newcomm) {
-    const Ranks world_ranks = parent.collective_context->members();
-    const auto me = std::ranges::find(world_ranks, own_number(parent.members)) - world_ranks.begin();
+    const Ranks everyone = parent.collective_context->members();
+    const auto me = std::ranges::find(everyone, own_number(parent.members)) - everyone.begin();
     const std::int32_t color = all[static_cast<std::size_t>(me)].color;
     auto side = [&](Ranks members) {
         std::vector<std::pair<std::int32_t, std::int32_t>> chosen;  // key, world rank; in the order of ranks
-        for (int place : places_in(members, world_ranks)) {
+        for (int place : places_in(members, everyone)) {
             const ColorAndKey theirs = all[static_cast<std::size_t>(place)];
             if (color != MPI_UNDEFINED && theirs.color == color)
-                chosen.emplace_back(theirs.key, world_ranks[static_cast<std::size_t>(place)]);
+                chosen.emplace_back(theirs.key, everyone[static_cast<std::size_t>(place)]);
         }
         std::ranges::stable_sort(chosen, {}, [](const auto& one) { return one.first; });
         std::vector<std::int32_t> ranks;

@@ -164,20 +164,6 @@ int check_made(const Construction& construction, MPI_Comm made, MPI_Comm shadow)
     return MPI_SUCCESS;
 }
 
-namespace {
-
-/// A new communicator has the error handler of the one that it is made from (MPI 4.1, section 9.3). MPICH's
-/// MPI_Comm_create, which is called in place of other constructors here, does not set it.
-void inherit_error_handler(MPI_Comm parent, MPI_Comm made) {
-    if (!is_fatal(made) || is_fatal(parent)) return;
-    MPI_Errhandler handler;
-    if (real.Comm_get_errhandler(parent, &handler) != MPI_SUCCESS) return;
-    real.Comm_set_errhandler(made, handler);
-    give_back_handler(handler);
-}
-
-}  // namespace
-
 int hand_out(const Construction& construction, MPI_Comm made, MPI_Comm* newcomm) {
     const Membership& expected = construction.expected;
     MPI_Comm shadow = constants.comm_null;
@@ -234,6 +220,20 @@ AllLearned tell_learned(const char* procedure, Communicator& parent, int code) {
     if (told != MPI_SUCCESS || failed == all.end()) return {MPI_SUCCESS, told};
     say(std::string(procedure) + " fails here because it failed on another rank, which says why.");
     return {*failed, told};
+}
+
+MPI_Group subgroup(MPI_Comm comm, const std::vector<int>& ranks) {
+    if (ranks.empty()) return constants.group_empty;
+    MPI_Group whole, part = constants.group_null;
+    if (real.Comm_group(comm, &whole) != MPI_SUCCESS) return part;
+    if (real.Group_incl(whole, static_cast<int>(ranks.size()), ranks.data(), &part) != MPI_SUCCESS)
+        part = constants.group_null;
+    real.Group_free(&whole);
+    return part;
+}
+
+void free_group(MPI_Group group) {
+    if (group != constants.group_empty && group != constants.group_null) real.Group_free(&group);
 }
 
 std::optional<int> bad_arguments(const char* procedure, const Communicator* parent, const void* newcomm) {

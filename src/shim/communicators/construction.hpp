@@ -77,6 +77,10 @@ inline wire::ContextId with_tag(wire::ContextId context, int tag) {
     return context;
 }
 
+/// The group of these ranks of the communicator, MPI_GROUP_NULL when the library fails; and what frees it.
+MPI_Group subgroup(MPI_Comm comm, const std::vector<int>& ranks);
+void free_group(MPI_Group group);
+
 /// The error that the program gets for a communicator that MPIsec does not know or for a null pointer to the result;
 /// nothing when all is well.
 std::optional<int> bad_arguments(const char* procedure, const Communicator* parent, const void* newcomm);

@@ -44,6 +44,13 @@ void give_back_handler(MPI_Errhandler handler) {
         real.Errhandler_free(&handler);
 }
 
+void inherit_error_handler(MPI_Comm parent, MPI_Comm made) {
+    MPI_Errhandler handler;
+    if (real.Comm_get_errhandler(parent, &handler) != MPI_SUCCESS) return;
+    real.Comm_set_errhandler(made, handler);
+    give_back_handler(handler);
+}
+
 ErrorsReturned::ErrorsReturned(MPI_Comm comm)
     : comm_(comm), known_(real.Comm_get_errhandler(comm, &before_) == MPI_SUCCESS) {
     real.Comm_set_errhandler(comm_, constants.errors_return);

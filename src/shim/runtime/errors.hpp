@@ -22,6 +22,9 @@ constexpr unsigned seconds_to_end_a_job = 3;
 
 /// Frees the reference that MPI_Comm_get_errhandler and the like gave, if the handler is the program's.
 void give_back_handler(MPI_Errhandler handler);
+/// A new communicator has the error handler of the one that it is made from (MPI standard section 9.3). MPIsec makes some in ways in which the
+/// library does not see to that.
+void inherit_error_handler(MPI_Comm parent, MPI_Comm made);
 
 /// While it lives, the library returns errors on the communicator, and MPIsec raises them.
 class ErrorsReturned {
