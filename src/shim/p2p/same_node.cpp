@@ -3,7 +3,7 @@
 #include <sched.h>
 
 #include <algorithm>
-#include <chrono>
+#include <array>
 #include <cstring>
 #include <limits>
 #include <optional>
@@ -11,12 +11,11 @@
 #include <utility>
 #include <vector>
 
-#include "aead/aead.hpp"
-#include "aead/short_hash.hpp"
 #include "base/hex.hpp"
 #include "fabric/sent_records.hpp"
 #include "keys/schedule.hpp"
 #include "shim/p2p/backoff.hpp"
+#include "shim/p2p/same_node_check.hpp"
 #include "shim/p2p/violations.hpp"
 #include "shim/pmpi/constants.hpp"
 #include "shim/pmpi/real.hpp"
@@ -47,9 +46,7 @@ using Streams = std::unordered_map<Stream, ContentOrder, StreamHash>;
 
 struct Records {
     fabric::SentRecords memory;
-    aead::Key mac;                 ///< made with the first message that is too long for the hash
-    aead::ShortHash hash;          ///< made with the first one that is too long for a record
-    bool hashes = false;           ///< whether there is a hash on this node
+    ContentHash hash;              ///< for checks of messages that are too long for a record
     std::vector<Streams> streams;  ///< by node peer: records that were read but not settled
 };
 
@@ -70,152 +67,6 @@ Records& opened() {
 
 constexpr std::uint64_t withdrawal = std::numeric_limits<std::uint64_t>::max();  ///< as a record's length
 
-// The MAC ------------------------------------------------------------------------------------------------
-
-/// Which MAC the ranks of a node use; the rank that needs it first decides.
-struct Agreement {
-    enum State : std::uint32_t { open, being_made, made };
-    std::atomic<std::uint32_t> state;
-    std::int32_t cipher;
-    char library[48];
-    enum Hash : std::uint32_t { undecided, by_mac, by_hash };
-    std::atomic<std::uint32_t> hash;  ///< of short messages
-};
-
-constexpr std::uint8_t no_nonce[aead::nonce_bytes] = {};
-constexpr std::size_t longest_piece = std::size_t{256} << 20;  // crypto libraries count in an int
-
-/// A keyed hash, nothing else: tags are never seen on the network, so one nonce serves all messages (docs/protocol.md).
-void tag_of(const aead::Key& key, const std::uint8_t* bytes, std::size_t n, std::uint8_t* tag) {
-    if (!key.seal(tag, nullptr, 0, no_nonce, bytes, n))
-        abort_job("the crypto library failed to hash a message of " + std::to_string(n) + " bytes");
-}
-
-double seconds_of(const aead::Key& key) {
-    using Clock = std::chrono::steady_clock;
-    const std::vector<std::uint8_t> sample(16 * 1024);
-    std::uint8_t tag[aead::tag_bytes];
-    double best = std::numeric_limits<double>::infinity();
-    for (int round = 0; round < 5; ++round) {
-        const auto start = Clock::now();
-        tag_of(key, sample.data(), sample.size(), tag);
-        best = std::min(best, std::chrono::duration<double>(Clock::now() - start).count());
-    }
-    return best;
-}
-
-/// AEGIS of libaegis, which is the fastest there is; without it, GMAC of a library that is loaded anyway, or of any.
-std::vector<std::pair<const aead::Library*, aead::Cipher>> candidates() {
-    std::vector<std::pair<const aead::Library*, aead::Cipher>> found;
-    auto add = [&](const aead::Library* library, std::initializer_list<aead::Cipher> ciphers) {
-        for (aead::Cipher cipher : ciphers)
-            if (library->has(cipher)) found.emplace_back(library, cipher);
-    };
-    using enum aead::Cipher;
-    const std::vector<std::string> there = aead::available();
-    if (std::find(there.begin(), there.end(), "aegis") != there.end())
-        if (auto library = aead::load("aegis")) add(*library, {aegis_128x4, aegis_128x2, aegis_128l});
-    if (!found.empty()) return found;
-    for (const aead::Library* library : state.world.selection.library) add(library, {aes_128_gcm});
-    for (std::size_t i = 0; found.empty() && i < there.size(); ++i)
-        if (auto library = aead::load(there[i])) add(*library, {aes_128_gcm});
-    return found;
-}
-
-void decide(Agreement& agreement, const std::uint8_t* key_bytes) {
-    double least = std::numeric_limits<double>::infinity();
-    for (const auto& [library, cipher] : candidates()) {
-        auto key = library->make_key(cipher, key_bytes);
-        if (!key) continue;
-        const double seconds = seconds_of(*key);
-        if (seconds >= least) continue;
-        least = seconds;
-        agreement.cipher = static_cast<std::int32_t>(cipher);
-        agreement.library[library->name().copy(agreement.library, sizeof agreement.library - 1)] = '\0';
-    }
-    if (agreement.cipher == 0) abort_job("no crypto library could set up a key for MPISEC_SAME_NODE=verify");
-}
-
-/// Reports a lack in MPI_Init, not with the first message that needs a MAC. The libraries that are loaded anyway nearly always provide one.
-void require_candidate() {
-    const auto serves = [](const aead::Library* library) { return library->has(aead::Cipher::aes_128_gcm); };
-    if (!std::ranges::any_of(state.world.selection.library, serves) && candidates().empty())
-        abort_job("MPISEC_SAME_NODE=verify needs a crypto library with AEGIS or AES-128-GCM; there is none");
-}
-
-/// Ranks that arrive while another one decides wait for it: a millisecond, once.
-void settle(Agreement& agreement, const std::uint8_t* key_bytes) {
-    std::uint32_t seen = Agreement::open;
-    if (agreement.state.compare_exchange_strong(seen, Agreement::being_made, std::memory_order_acq_rel)) {
-        decide(agreement, key_bytes);
-        agreement.state.store(Agreement::made, std::memory_order_release);
-    }
-    Backoff backoff;
-    while (agreement.state.load(std::memory_order_acquire) != Agreement::made) backoff.pause_inside();
-}
-
-Agreement& agreement_of(const Records& records) {
-    static_assert(sizeof(Agreement) <= fabric::SentRecords::agreement_bytes);
-    return *reinterpret_cast<Agreement*>(records.memory.agreement().data());
-}
-
-std::int32_t own_node() {
-    return state.world.own_node;
-}
-
-[[gnu::cold, gnu::noinline]] void make_mac(Records& records) {
-    Agreement& agreement = agreement_of(records);
-    std::uint8_t bytes[aead::max_key_bytes];
-    keys::same_node_key(*state.world.job_secret, own_node(), bytes);
-    settle(agreement, bytes);
-    auto library = aead::load(agreement.library);
-    if (!library) abort_job(library.error().message);
-    auto key = (*library)->make_key(static_cast<aead::Cipher>(agreement.cipher), bytes);
-    keys::wipe(bytes, sizeof bytes);
-    if (!key) abort_job(key.error().message);
-    records.mac = std::move(*key);
-}
-
-void mac_of(const std::uint8_t* bytes, std::size_t n, std::uint8_t* tag) {
-    Records& records = opened();
-    if (!records.mac) [[unlikely]]
-        make_mac(records);
-    const aead::Key& mac = records.mac;
-    if (n <= longest_piece) return tag_of(mac, bytes, n, tag);
-    std::vector<std::uint8_t> tags;
-    for (std::size_t at = 0; at < n; at += longest_piece) {
-        tags.resize(tags.size() + aead::tag_bytes);
-        tag_of(mac, bytes + at, std::min(longest_piece, n - at), tags.data() + tags.size() - aead::tag_bytes);
-    }
-    tag_of(mac, tags.data(), tags.size(), tag);
-}
-
-/// Whether the node's short messages are hashed; the rank that needs to know it first decides. A rank that hashes slowly does so all the
-/// same: one under valgrind, for example, which hides instructions from it.
-[[gnu::cold, gnu::noinline]] void make_hash(Records& records) {
-    std::atomic<std::uint32_t>& agreed = agreement_of(records).hash;
-    std::uint32_t seen = Agreement::undecided;
-    const std::uint32_t wanted = aead::ShortHash::is_fast() ? Agreement::by_hash : Agreement::by_mac;
-    if (agreed.compare_exchange_strong(seen, wanted, std::memory_order_acq_rel)) seen = wanted;
-    std::array<std::uint8_t, aead::ShortHash::key_bytes> bytes;
-    keys::same_node_hash_key(*state.world.job_secret, own_node(), bytes);
-    records.hash = aead::ShortHash(bytes);
-    keys::wipe(bytes.data(), bytes.size());
-    records.hashes = seen == Agreement::by_hash;
-}
-
-/// Takes up to ShortHash::longest bytes.
-void short_hash_of(const std::uint8_t* bytes, std::size_t n, std::uint8_t (&check)[40]) {
-    Records& records = opened();
-    if (!records.hash) [[unlikely]]
-        make_hash(records);
-    if (!records.hashes) [[unlikely]]
-        return mac_of(bytes, n, check);
-    records.hash(bytes, n, check);
-}
-
-// Records ------------------------------------------------------------------------------------------------
-
 std::uint64_t context_of(const wire::ContextId& context) {
     std::uint64_t first;
     std::memcpy(&first, context.data(), sizeof first);
@@ -226,40 +77,11 @@ Stream stream_of(const wire::ContextId& context, int tag) {
     return {~context_of(context), tag};
 }
 
-/// The ends of n bytes, as two words that overlap.
-template <std::size_t word>
-void copy_ends(std::uint8_t* to, const std::uint8_t* from, std::size_t n) {
-    std::memcpy(to, from, word);
-    std::memcpy(to + n - word, from + n - word, word);
-}
-
-/// Copies up to 40 bytes, and puts zeros behind them. Without calls of memcpy and memset, which take longer than all of this.
-void copy_short(std::uint8_t (&to)[40], const std::uint8_t* from, std::size_t n) {
-    std::memset(to, 0, sizeof to);
-    if (n > 32) std::memcpy(to + 16, from + 16, 16);
-    if (n >= 16) return copy_ends<16>(to, from, n);
-    if (n >= 8) return copy_ends<8>(to, from, n);
-    if (n >= 4) return copy_ends<4>(to, from, n);
-    for (std::size_t i = 0; i < n; ++i) to[i] = from[i];
-}
-
-bool equal(const std::uint8_t (&one)[40], const std::uint8_t (&other)[40]) {
-    std::uint64_t different = 0;
-    for (std::size_t i = 0; i < sizeof one; i += sizeof different) {
-        std::uint64_t a, b;
-        std::memcpy(&a, one + i, sizeof a);
-        std::memcpy(&b, other + i, sizeof b);
-        different |= a ^ b;
-    }
-    return different == 0;
-}
-
-[[gnu::always_inline]] inline void fill_check(const std::uint8_t* bytes, std::size_t n,
-                                              std::uint8_t (&check)[40]) {
+/// What a record says of a message's content.
+[[gnu::always_inline]] inline void fill_check(const std::uint8_t* bytes, std::size_t n, Check& check) {
     if (n <= sizeof check) [[likely]]
         return copy_short(check, bytes, bytes ? n : 0);
-    std::memset(check, 0, sizeof check);
-    n <= aead::ShortHash::longest ? short_hash_of(bytes, n, check) : mac_of(bytes, n, check);
+    opened().hash(bytes, n, check);
 }
 
 /// The first n bytes of data at buf, in one run: the user's own, or packed.
@@ -446,13 +268,14 @@ void open_records() {
     const auto node_peers = static_cast<unsigned>(world.ranks_on_node);
     constexpr wire::ContextId context = {'s', 'a', 'm', 'e', ' ', 'n', 'o', 'd',
                                          'e', ' ', 'r', 'e', 'c', 'o', 'r', 'd'};
-    const int node = own_node();
+    const int node = world.own_node;
     auto memory = fabric::SentRecords::attach(memory_name(context, node), node_peers,
                                               static_cast<unsigned>(world.rank_on_node));
     if (!memory) abort_job("For MPISEC_SAME_NODE=verify, " + memory.error().message + ".");
-    require_candidate();
+    ContentHash::require_library();
+    const std::span<std::uint8_t> agreement = memory->agreement();
     process.same_node_records->records.emplace(
-        Records{std::move(*memory), {}, {}, false, std::vector<Streams>(node_peers)});
+        Records{std::move(*memory), ContentHash(agreement), std::vector<Streams>(node_peers)});
 }
 
 void close_records() {
@@ -470,7 +293,7 @@ void retract(const SendSpec& spec, const Communicator& comm) {
 LeftRecord leave_record(const SendSpec& spec, const Communicator& comm, const TypeFacts& facts) {
     const std::size_t n = static_cast<std::size_t>(spec.count) * facts.size;
     const Stream stream{context_of(comm.context), spec.tag};
-    return put(node_peer_at(comm, spec.peer), stream, n, [&](std::uint8_t(&check)[40]) {
+    return put(node_peer_at(comm, spec.peer), stream, n, [&](Check& check) {
         if (facts.contiguous) return fill_check(static_cast<const std::uint8_t*>(spec.buf), n, check);
         Buffer packed;
         fill_check(run_of({const_cast<void*>(spec.buf), spec.count, spec.type, facts}, n, packed), n, check);
@@ -487,14 +310,14 @@ void withdraw(const LeftRecord& left) {
     // The node peer may have read the record before it was marked.
     announce(left.node_peer);
     put(left.node_peer, {left.context, left.tag}, withdrawal,
-        [&](std::uint8_t(&check)[40]) { std::memcpy(check, &left.number, sizeof left.number); });
+        [&](Check& check) { std::memcpy(check, &left.number, sizeof left.number); });
 }
 
 void announce_part(const wire::ContextId& context, std::int32_t world_peer, int tag,
                    std::span<const std::uint8_t> bytes) {
     announce(node_peer_of(world_peer));
     put(node_peer_of(world_peer), stream_of(context, tag), bytes.size(),
-        [&](std::uint8_t(&check)[40]) { fill_check(bytes.data(), bytes.size(), check); });
+        [&](Check& check) { fill_check(bytes.data(), bytes.size(), check); });
 }
 
 bool part_was_sent(const wire::ContextId& context, std::int32_t world_peer, int tag,

@@ -5,7 +5,9 @@
 //
 //   memory.hpp        what operations do to the memory; node_lock.hpp: its lock where ranks of a node share it
 //   serving.cpp       the target: receives requests, does them in their order, answers
+//   access.hpp        what an operation is to do
 //   origin.cpp        the operations as their origin starts them
+//   departures.cpp    what leaves for a target, in order
 //   synchronization.cpp  fence, locks, flush, post-start-complete-wait
 //   constructors.cpp  how all ranks make a window together
 //   windows.cpp       which windows there are, freeing, and queries
