@@ -113,6 +113,14 @@ def test_changed_notice(attack, scenario, cut, kind, mpi):
     assert said["wait", 0, 0].startswith(INTEGRITY), result.stdout + result.stderr
 
 
+def test_what_was_lost_in_a_session_is_not_the_next_ones(attack):
+    """S2, S8: the processes of the next session get the numbers of those of the last one, but not their errors."""
+    result, said = attack("flip-segment:1:20", "sessions", ways="arrived,wait")
+    assert result.returncode == 0, f"{said}\n" + result.stdout[-2000:] + result.stderr[-4000:]
+    assert said["arrived", 0, 0].startswith(INTEGRITY), result.stdout + result.stderr
+    check(result, said, set(), ways=["wait"])
+
+
 @pytest.mark.parametrize("mpi", ["mpich-5", "openmpi-5"])
 def test_lost_piece(attack, mpi):
     """S2, S8: where a piece is lost, one of the next start comes in its place, and that is the integrity error; where none comes, the

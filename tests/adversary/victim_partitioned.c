@@ -9,6 +9,7 @@
  * SCENARIO   first   the adversary acts in the first start      one     in the second
  *            again   in the second and the third                lost    in the second; rank 1 ends the job at an error
  *            ready   in the first, on rank 1, which says that it is ready
+ *            sessions   as ready; each WAY in a session of its own, without MPI_Init, and only in the first of them
  * WAY        wait: with MPI_Wait     arrived: with MPI_Parrived, until it says so or fails
  */
 #define _GNU_SOURCE
@@ -22,6 +23,8 @@ enum { PREFILL = 0xC3, TAG = 5, STARTS = 4, MESSAGES = 2 };
 static int rank, sends, receives, size, n;
 static const char *way, *scenario;
 static FILE* says;
+static MPI_Comm everyone;
+static int sessions; /* so far */
 
 static unsigned char content(int message, int start,
                              int i) { /* never zero nor PREFILL, nor one bit away from these */
@@ -37,7 +40,7 @@ static void disarm_and_report(void) {
 
 static int attacked(int start) {
     if (strcmp(scenario, "first") == 0) return start == 0;
-    if (strcmp(scenario, "ready") == 0) return 0;
+    if (strcmp(scenario, "ready") == 0 || sessions) return 0;
     return start == 1 || (start == 2 && strcmp(scenario, "again") == 0);
 }
 
@@ -46,8 +49,7 @@ static void sender(void) {
     MPI_Request requests[MESSAGES];
     for (int m = 0; m < MESSAGES; ++m) {
         out[m] = malloc((size_t)n + 1);
-        MPI_Psend_init(out[m], sends, size, MPI_BYTE, 1, TAG + m, MPI_COMM_WORLD, MPI_INFO_NULL,
-                       &requests[m]);
+        MPI_Psend_init(out[m], sends, size, MPI_BYTE, 1, TAG + m, everyone, MPI_INFO_NULL, &requests[m]);
     }
     for (int start = 0; start < STARTS; ++start) {
         for (int m = 0; m < MESSAGES; ++m)
@@ -96,12 +98,12 @@ static void receiver(void) {
     MPI_Request requests[MESSAGES];
     for (int m = 0; m < MESSAGES; ++m) {
         in[m] = malloc((size_t)n + 64);
-        MPI_Precv_init(in[m], receives, n / receives, MPI_BYTE, 0, TAG + m, MPI_COMM_WORLD, MPI_INFO_NULL,
+        MPI_Precv_init(in[m], receives, n / receives, MPI_BYTE, 0, TAG + m, everyone, MPI_INFO_NULL,
                        &requests[m]);
     }
     for (int start = 0; start < STARTS; ++start) {
         for (int m = 0; m < MESSAGES; ++m) memset(in[m], PREFILL, (size_t)n + 64);
-        const int says_ready = start == 0 && strcmp(scenario, "ready") == 0;
+        const int says_ready = start == 0 && (strcmp(scenario, "ready") == 0 || sessions == 1);
         if (says_ready) arm();
         MPI_Startall(MESSAGES, requests);
         if (says_ready) disarm_and_report();
@@ -112,19 +114,42 @@ static void receiver(void) {
     for (int m = 0; m < MESSAGES; ++m) MPI_Request_free(&requests[m]);
 }
 
+static void play(MPI_Comm comm) {
+    everyone = comm;
+    MPI_Comm_rank(everyone, &rank);
+    MPI_Comm_set_errhandler(everyone, MPI_ERRORS_RETURN);
+    if (rank == 0) sender();
+    if (rank == 1) receiver();
+    MPI_Barrier(everyone);
+}
+
+static void play_in_a_session(void) {
+    MPI_Session session;
+    MPI_Group group;
+    MPI_Comm comm;
+    ++sessions;
+    MPI_Session_init(MPI_INFO_NULL, MPI_ERRORS_RETURN, &session);
+    MPI_Group_from_session_pset(session, "mpi://WORLD", &group);
+    MPI_Comm_create_from_group(group, "partitioned", MPI_INFO_NULL, MPI_ERRORS_RETURN, &comm);
+    MPI_Group_free(&group);
+    play(comm);
+    MPI_Comm_disconnect(&comm);
+    MPI_Session_finalize(&session);
+}
+
 int main(int argc, char** argv) {
-    MPI_Init(&argc, &argv);
-    MPI_Comm_rank(MPI_COMM_WORLD, &rank);
-    MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
-    if (argc != 6 || !(says = fopen(getenv("VICTIM_SAYS"), "a"))) MPI_Abort(MPI_COMM_WORLD, 2);
+    if (argc != 6 || !(says = fopen(getenv("VICTIM_SAYS"), "a"))) return 2;
     scenario = argv[1], sends = atoi(argv[2]), receives = atoi(argv[3]), size = atoi(argv[4]),
     n = sends * size;
+    const int in_sessions = strcmp(scenario, "sessions") == 0;
+    if (!in_sessions) MPI_Init(&argc, &argv);
     for (char* next = strtok(argv[5], ","); next; next = strtok(NULL, ",")) {
         way = next;
-        if (rank == 0) sender();
-        if (rank == 1) receiver();
-        MPI_Barrier(MPI_COMM_WORLD);
+        if (in_sessions)
+            play_in_a_session();
+        else
+            play(MPI_COMM_WORLD);
     }
-    MPI_Finalize();
+    if (!in_sessions) MPI_Finalize();
     return 0;
 }

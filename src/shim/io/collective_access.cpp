@@ -58,7 +58,9 @@ Part describe_part(const File& file, MPI_Offset offset, MPI_Count count, MPI_Dat
     if (count < 0 || offset < 0 || type == constants.datatype_null || !type_facts(type, part.facts))
         return part;
     part.bytes = static_cast<std::int64_t>(part.facts.size) * count;
-    if (!file.view || file.sequential() || file.atomic || part.bytes % file.etype_size != 0) return part;
+    if (!file.view || file.sequential() || file.atomic ||
+        file.etypes_in(part.bytes) * file.etype_size != part.bytes)
+        return part;
     part.able = true;
     std::int64_t place = 0;
     file.view->for_each_run(offset * file.etype_size, part.bytes, [&](std::int64_t at, std::int64_t bytes) {
@@ -141,7 +143,7 @@ int read_divided(const char* call, File& file, const Division& division, const P
 /// A read by this rank alone of what lies before the end of the file. Beyond that end the library's own would count all that was asked for
 /// where the view has gaps; its collective read does not.
 int read_up_to_end(const Place& place, const Part& part, std::int64_t bytes, void* buf, MPI_Status* status) {
-    const std::int64_t whole = bytes - bytes % place.file.etype_size;
+    const std::int64_t whole = place.file.etypes_in(bytes) * place.file.etype_size;
     Buffer packed(static_cast<std::size_t>(whole) + 1);
     MPI_Status of_library;
     if (int code = access_at(MPISEC_BOTH(File_read_at), place,
@@ -186,8 +188,8 @@ int at_pointer(const File& file, MPI_Count count, MPI_Datatype type, Access acce
     if (int code = access(place); code != MPI_SUCCESS) return code;
     TypeFacts facts;
     type_facts(type, facts);
-    return real.File_seek(file.handle, place + static_cast<MPI_Offset>(facts.size) * count / file.etype_size,
-                          MPI_SEEK_SET);
+    const MPI_Offset moved = file.etypes_in(static_cast<std::int64_t>(facts.size) * count);
+    return real.File_seek(file.handle, place + moved, MPI_SEEK_SET);
 }
 
 /// The library's access with the individual pointer.

@@ -56,6 +56,8 @@ struct File {
     std::size_t ranks() const { return static_cast<std::size_t>(window->size()); }
     bool keeps() const { return window->rank == keeper; }
     bool sequential() const { return (amode & MPI_MODE_SEQUENTIAL) != 0; }
+    /// How many etypes hold so many bytes; none where an etype has no data.
+    std::int64_t etypes_in(std::int64_t bytes) const { return etype_size > 0 ? bytes / etype_size : 0; }
 };
 
 /// Null for a file that does not cross nodes.

@@ -42,7 +42,7 @@ int take(const char* call, File& file, std::int64_t etypes, std::int64_t& before
 std::int64_t etypes_of(const File& file, MPI_Count count, MPI_Datatype type) {
     TypeFacts facts;
     if (count <= 0 || type == constants.datatype_null || !type_facts(type, facts)) return 0;
-    return file.etype_size > 0 ? static_cast<std::int64_t>(facts.size) * count / file.etype_size : 0;
+    return file.etypes_in(static_cast<std::int64_t>(facts.size) * count);
 }
 
 /// A request of the program's: the access starts as soon as the shared pointer is known.

@@ -76,7 +76,11 @@ void drop_oldest() {
 
 EpochKeys* derive(std::int32_t number, std::int32_t source, std::int32_t destination, std::uint32_t epoch) {
     const Realm& realm = realm_of(number);
-    if (!realm.job_secret) abort_job("a message was to be sealed after MPI_Finalize had wiped the keys");
+    if (!realm.job_secret)
+        abort_job(
+            "a message was to be sealed or opened after its keys had been wiped (by MPI_Finalize, or with "
+            "the "
+            "last communicator of a session or of another world)");
     if (process.ready_keys >= most_ready_keys) drop_oldest();
     keys::PairSecret secret = keys::pair_secret(*realm.job_secret, source, destination, epoch);
     ++process.ready_keys;

@@ -38,8 +38,8 @@ Realm& add_realm(std::unique_ptr<Realm> realm, bool same_node) {
 void remove_realm(Realm& realm) {
     Realms& realms = *process.realms;
     std::lock_guard lock(realms.mutex);
+    realm.job_secret.reset();  // first, so that nothing derives the keys again
     wipe_keys(realm);
-    realm.job_secret.reset();
     const auto found =
         std::ranges::find_if(realms.all, [&](const auto& each) { return each.get() == &realm; });
     if (found == realms.all.end()) return;

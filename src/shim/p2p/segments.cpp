@@ -70,6 +70,16 @@ void Pipeline::account(const SegmentTask& task, std::uint64_t segment) const {
                 TraceTrack::worker, task.thread});
 }
 
+namespace {
+
+/// The task that this thread gets may use the key of the thread that calls MPI.
+void help_engine() {
+    SealingScope alone("a large message");
+    engine_of_process().help();
+}
+
+}  // namespace
+
 SendPipeline::SendPipeline(const std::uint8_t* message_key, const wire::SegmentPlan& plan, int world_peer,
                            int channel_tag, const std::uint8_t* plaintext, bool synchronous)
     : Pipeline(message_key, plan, world_peer, channel_tag),
@@ -83,7 +93,7 @@ SendPipeline::~SendPipeline() {
 void SendPipeline::abandon() {
     for (std::uint64_t segment = done_; segment < sealed_;
          ++segment)  // a worker may still read the user's buffer
-        while (!slot(segment).task.finished()) engine_of_process().help();
+        while (!slot(segment).task.finished()) help_engine();
     if (limited_) outgoing(world_peer_).sends_in_flight -= static_cast<unsigned>(sealed_ - done_);
 }
 
@@ -191,7 +201,7 @@ void SendPipeline::help_to_seal() {
         waited_for_ = sent_;
         ++waits_;
     }
-    if (waits_ > 1 || slot(sent_).task.state.load() == SegmentTask::State::queued) engine_of_process().help();
+    if (waits_ > 1 || slot(sent_).task.state.load() == SegmentTask::State::queued) help_engine();
 }
 
 bool SendPipeline::advance(int& error) {
@@ -223,9 +233,9 @@ ReceivePipeline::~ReceivePipeline() {
 
 /// The workers may still write to the user's buffer.
 void ReceivePipeline::wait_for_workers() {
-    while (first_submitted_ && !first_.finished()) engine_of_process().help();
+    while (first_submitted_ && !first_.finished()) help_engine();
     for (std::uint64_t segment = done_; segment < opening_; ++segment)
-        while (!slot(segment).task.finished()) engine_of_process().help();
+        while (!slot(segment).task.finished()) help_engine();
 }
 
 void ReceivePipeline::abandon() {
@@ -309,9 +319,9 @@ void ReceivePipeline::help_to_open() {
     const bool all_has_come =
         opening_ == plan_.count() && incoming(world_peer_).receives_posted == posted_ - done_;
     if (all_has_come)
-        engine_of_process().help();
+        help_engine();
     else if (engine_of_process().waiting() > 1 && !engine_of_process().wake_another() && opening_ == posted_)
-        engine_of_process().help();
+        help_engine();
 }
 
 bool ReceivePipeline::advance() {

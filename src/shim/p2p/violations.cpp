@@ -42,21 +42,21 @@ int report_violation(Violation violation, const Communicator& comm, int source, 
         sentence += " (world rank " + std::to_string(rank_in_realm(comm.peer(source))) + ")";
     sentence += ", tag " + std::to_string(tag);
     if (detail) sentence += std::string(", ") + detail;
-    say(sentence + ". Nothing of it was delivered.");
+    say(sentence + ". Nothing unverified was delivered.");
     return codes[kind];
 }
 
 int report_sealed_block_violation(const char* procedure, int sealer) {
     const auto kind = static_cast<std::size_t>(Violation::forged);
     say(std::string(texts[kind]) + "; in " + procedure + ", data of world rank " +
-        std::to_string(rank_in_realm(sealer)) + ". Nothing of it was delivered.");
+        std::to_string(rank_in_realm(sealer)) + ". Nothing unverified was delivered.");
     return codes[kind];
 }
 
 int report_length_violation(const char* procedure, std::size_t bytes) {
     const auto kind = static_cast<std::size_t>(Violation::malformed);
     say(std::string(texts[kind]) + "; in " + procedure + ": it has not the " + std::to_string(bytes) +
-        " bytes that were expected. Or the ranks called with different counts. Nothing of it was delivered.");
+        " bytes that were expected. Or the ranks called with different counts. Nothing unverified was delivered.");
     return codes[kind];
 }
 

@@ -255,6 +255,15 @@ void forget_partitioned(const Communicator& comm) {
     process.partitioned->made.erase(comm.context);
 }
 
+void forget_partitioned_messages() {
+    Guard guard;
+    PartitionedMessages& all = *process.partitioned;
+    all.hearing.forget();
+    std::vector<Buffer> abandoned = std::move(all.abandoned);  // which MPI may still use
+    all = {};
+    all.abandoned = std::move(abandoned);
+}
+
 std::shared_ptr<PartitionedEnd> find_partitioned(MPI_Request request) {
     Guard guard;
     const auto& requests = process.partitioned->requests;

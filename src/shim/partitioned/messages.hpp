@@ -119,6 +119,9 @@ void abandon(std::vector<Buffer> buffers);
 /// keep their names, which no other communicator's messages get.
 void forget_partitioned(const Communicator& comm);
 
+/// MPIsec's life ends, or that of a session before another one, in which numbers of processes mean others. No end is left.
+void forget_partitioned_messages();
+
 /// The end that a request of the program stands for; null when it stands for something else.
 std::shared_ptr<PartitionedEnd> find_partitioned(MPI_Request request);
 void enter_partitioned(MPI_Request request, const std::shared_ptr<PartitionedEnd>& end);

@@ -88,6 +88,7 @@ int PartitionedSend::enqueue(std::uint64_t partition) {
         from = packed->data();
     }
     Guard guard;
+    SealingScope alone("MPI_Pready");
     const std::uint64_t pieces = layout.pieces_of_partition();
     for (std::uint64_t piece = partition * pieces; piece < (partition + 1) * pieces; ++piece)
         ready_.push_back({piece, from + layout.offset_in_partition(piece), packed});
@@ -143,8 +144,11 @@ void PartitionedSend::hand_over(Sealing& sealing) {
     const int code = send(sealing.wire.data(), static_cast<int>(sealing.wire_bytes), constants.byte,
                           rank_in_realm(end_->world_peer), first_piece_tag() + end_->piece_tag,
                           realm_of(end_->world_peer).channel, &request);
-    --sealing_;
-    if (end_->sealed) keys_->give(std::move(sealing.keys));
+    {
+        SealingScope alone("MPI_Pready");
+        --sealing_;
+        if (end_->sealed) keys_->give(std::move(sealing.keys));
+    }
     if (code != MPI_SUCCESS) {
         error_ = code;
         return;

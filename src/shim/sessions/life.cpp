@@ -307,10 +307,12 @@ void end_protection() {
     state.ending = world;
     free_requests();
     if (world_is_protected) wait_for_mpich_4_0(meeting);
+    forget_partitioned_messages();
+    // Before the counters go: a thread that calls too late finds no key, instead of a counter that begins again.
+    state.world.job_secret.reset();
     state.engine.reset();
     forget_peer_states();
     if (world_is_protected) close_records();
-    state.world.job_secret.reset();
     forget_all();
     forget_realms();
     if (world_is_protected) fabric::NodeArena::close();

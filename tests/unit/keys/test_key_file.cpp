@@ -62,6 +62,7 @@ TEST_F(KeyFile, DerivedOnesFollowFromKeyAndLabel) {
     EXPECT_EQ(text(),
               "mpisec-key-1 d7a72844f096796d1a1bcdac06ac4abb0a2eb"
               "60b7259c85d8e25bb106bf77650 63976852\n");
+    EXPECT_EQ(fingerprint(read_key_file(path_).value()), "d1ac889b3000b501") << "as docs/protocol.md says";
     EXPECT_EQ(fs::status(path_).permissions(), fs::perms::owner_read | fs::perms::owner_write);
     EXPECT_FALSE(derive_key_file(path_, *from, "job 8")) << "it is there already";
 }
