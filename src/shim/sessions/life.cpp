@@ -25,6 +25,7 @@
 #include "shim/p2p/requests.hpp"
 #include "shim/p2p/same_node.hpp"
 #include "shim/p2p/violations.hpp"
+#include "shim/partitioned/messages.hpp"
 #include "shim/pmpi/constants.hpp"
 #include "shim/pmpi/real.hpp"
 #include "shim/rma/entry.hpp"

@@ -1,5 +1,5 @@
 """MPICH's own test suite (test/mpi of its sources): point-to-point, collectives, communicators, datatypes, topologies, attributes, error
-handlers, threads. One-sided communication, files and processes that come later are left out: MPIsec refuses them between nodes."""
+handlers, threads. mpich_windows.py has one-sided communication, files, partitioned messages and spawned processes."""
 
 import os
 import re
@@ -12,13 +12,13 @@ from harness.sources import called, debian_source
 from mpisec_lab.mpis import find_mpi
 
 DIRECTORIES = ("pt2pt", "coll", "comm", "topo", "attr", "group", "info", "datatype", "errhan", "threads/pt2pt", "threads/comm")
-LEFT_OUT = ("--disable-fortran", "--disable-cxx", "--disable-spawn", "--disable-rma", "--disable-romio", "--disable-perftest")
+LEFT_OUT = ("--disable-fortran", "--disable-cxx", "--disable-perftest")
 RANKS = {"mpich-5": 2, "openmpi-5": 4}  # at most: MPICH's ranks keep their cores while they wait, and the lab has few
 VARIANTS = 1  # of a program with different arguments or settings
 
 
-def built(mpi, place):
-    """The suite's build directory. Programs that this MPI lacks something for do not exist there."""
+def built(mpi, place, directories):
+    """The build directory, with the programs of these directories. Programs that this MPI lacks something for do not exist there."""
     source = debian_source("mpich", "test/mpi/*", "confdb/*")
     build = place / "build"
     build.mkdir(exist_ok=True)
@@ -26,7 +26,7 @@ def built(mpi, place):
     if not (build / "Makefile").exists():
         called([source / "test/mpi/configure", f"CC={compiler}", f"MPICC={compiler}", "CFLAGS=-O0", *LEFT_OUT, "--enable-threads=multiple",
                 "--disable-dependency-tracking", "--disable-static"], build)
-    for directory in ("dtpools", "util", *DIRECTORIES):
+    for directory in ("dtpools", "util", *directories):
         try:
             called(["make", "-k", f"-j{os.cpu_count()}", "-C", directory], build)
         except Missing as problem:
@@ -53,10 +53,11 @@ def _entries(file):
         yield words[0], int(words[1]), [value for key, value in options if key == "arg"], [value for key, value in options if key == "env"]
 
 
-def programs(mpi, place):
+def programs(mpi, place, directories=DIRECTORIES):
     """The lines of the testlists whose program was built, up to VARIANTS of each."""
-    build, found, seen, times = built(mpi, place), [], set(), Counter()
-    for directory in DIRECTORIES if find_mpi(mpi).family == "mpich" else DIRECTORIES[: DIRECTORIES.index("threads/pt2pt")]:
+    directories = [one for one in directories if find_mpi(mpi).family == "mpich" or not one.startswith("threads/")]
+    build, found, seen, times = built(mpi, place, directories), [], set(), Counter()
+    for directory in directories:
         for name, ranks, arguments, env in _entries(_testlist(build, directory)):
             ranks = min(ranks, RANKS[mpi])
             label = " ".join([f"{directory}/{name}", *arguments, *env, f"({ranks})"])
@@ -69,7 +70,8 @@ def programs(mpi, place):
     return found
 
 
-def _version(mpi):
+def version_of(mpi):
+    """MPICH's, from its sources."""
     version = re.search(r"MPICH_VERSION_m4\],\[([\d.]+)", (debian_source("mpich", "test/mpi/*", "confdb/*") / "test/mpi/version.m4").read_text())
     return version.group(1) if version else "?"
 
@@ -77,7 +79,7 @@ def _version(mpi):
 SUITE = Suite(
     name="mpich_tests",
     origin="Debian source mpich",
-    version=_version,
+    version=version_of,
     mpis=("mpich-5", "openmpi-5"),
     programs=programs,
     compared="exit status and standard output (“No Errors”, or the errors found)",
