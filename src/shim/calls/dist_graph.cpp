@@ -45,6 +45,8 @@ struct Parcels {
     }
 };
 
+constexpr int edge_bytes = sizeof(Edge);
+
 /// Each edge once for each rank that it begins or ends at.
 Parcels pack(const std::vector<Edge>& edges, std::size_t ranks) {
     Parcels out{std::vector<MPI_Count>(ranks), std::vector<MPI_Aint>(ranks), {}};
@@ -54,12 +56,12 @@ Parcels pack(const std::vector<Edge>& edges, std::size_t ranks) {
             if (edge.to != edge.from) use(edge, static_cast<std::size_t>(edge.to));
         }
     };
-    for_each_end([&](const Edge&, std::size_t rank) { out.bytes[rank] += sizeof(Edge); });
+    for_each_end([&](const Edge&, std::size_t rank) { out.bytes[rank] += edge_bytes; });
     out.lay_out();
     std::vector<MPI_Aint> next = out.places;
     for_each_end([&](const Edge& edge, std::size_t rank) {
         out.edges[static_cast<std::size_t>(next[rank]) / sizeof(Edge)] = edge;
-        next[rank] += sizeof(Edge);
+        next[rank] += edge_bytes;
     });
     return out;
 }

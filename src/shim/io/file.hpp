@@ -57,7 +57,7 @@ struct File {
     bool keeps() const { return window->rank == keeper; }
     bool sequential() const { return (amode & MPI_MODE_SEQUENTIAL) != 0; }
     /// How many etypes hold so many bytes; none where an etype has no data.
-    std::int64_t etypes_in(std::int64_t bytes) const { return etype_size > 0 ? bytes / etype_size : 0; }
+    std::int64_t etypes_in(std::int64_t size) const { return etype_size > 0 ? size / etype_size : 0; }
 };
 
 /// Null for a file that does not cross nodes.

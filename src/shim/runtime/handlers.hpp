@@ -21,12 +21,12 @@ extern constinit thread_local Handled handled;
 template <typename CallHandler>
 void raise_by(int code, CallHandler&& call_handler) {
     int left = code;
-    struct Outcome {
-        explicit Outcome(int* to) { handled = {to}; }
-        ~Outcome() { handled.outcome = nullptr; }
+    struct Leaves {
+        explicit Leaves(int* to) { handled = {to}; }
+        ~Leaves() { handled.outcome = nullptr; }
     };
     {
-        const Outcome outcome(&left);
+        const Leaves here(&left);
         call_handler();
     }
     handled = {nullptr, code, left};

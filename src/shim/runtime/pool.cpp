@@ -17,11 +17,11 @@ struct LargeBuffers {
 
 namespace {
 
-constexpr std::size_t cache_line = 64, page = 4096;
+constexpr std::size_t cache_line = 64, page_bytes = 4096;
 
 /// Bytes from the beginning of a page, or of a cache line, to the data.
 std::size_t offset_in_page(unsigned size_class) {
-    return size_class >= pool::smallest_mid_page ? page / 2 : 0;
+    return size_class >= pool::smallest_mid_page ? page_bytes / 2 : 0;
 }
 
 std::uintptr_t address(const void* data) {
@@ -47,7 +47,7 @@ void give_to_system(std::uint8_t* data, unsigned size_class) {
 
 void Buffer::allocate(std::size_t bytes) {
     if (size_class_ <= pool::largest) bytes = (std::size_t{1} << size_class_) + pool::overhead;
-    const std::size_t offset = offset_in_page(size_class_), alignment = offset > 0 ? page : cache_line;
+    const std::size_t offset = offset_in_page(size_class_), alignment = offset > 0 ? page_bytes : cache_line;
     const std::size_t whole = (offset + bytes + alignment - 1) / alignment * alignment;
     auto* memory = static_cast<std::uint8_t*>(std::aligned_alloc(alignment, whole));
     if (!memory) abort_job("out of memory for a sealed message of " + std::to_string(bytes) + " bytes");
