@@ -98,7 +98,7 @@ int send_from_device(const SendSpec& spec);
     const Route route = route_send(spec.peer, spec.tag, spec.comm, spec.count);
     if (route.kind == Route::sealed && spec.mode != Mode::buffered && may_block()) [[likely]] {
         TypeFacts facts;
-        if (!type_facts(spec.type, facts)) [[unlikely]]
+        if (!facts_of(spec, facts)) [[unlikely]]
             return raise(route.comm, MPI_ERR_TYPE, spec.call);
         const std::size_t n = static_cast<std::size_t>(spec.count) * facts.size;
         if (facts.contiguous && n <= route.comm->short_first) [[likely]]
@@ -223,7 +223,7 @@ int receive(const ReceiveSpec& spec, MPI_Status* status) {
     if (route.kind == Route::verified) return receive_verified(spec, *route.comm, status);
     if (route.kind == Route::invalid) return raise_route(route, spec.call);
     TypeFacts facts;
-    if (!type_facts(spec.type, facts)) return raise(route.comm, MPI_ERR_TYPE, spec.call);
+    if (!facts_of(spec, facts)) return raise(route.comm, MPI_ERR_TYPE, spec.call);
     if (facts.contiguous && nothing_else() && route.comm->unexpected.empty()) {
         const std::size_t capacity = static_cast<std::size_t>(spec.count) * facts.size;
         WaitScope waiting(spec.call, spec.peer, spec.tag);

@@ -111,7 +111,7 @@ bool straight_to_mpi(int count, const MPI_Request* requests, bool may_go = may_b
 }
 
 /// Makes one error of the errors of several completions: each status carries its own, and the call returns MPI_ERR_IN_STATUS (MPI standard
-/// section 3.7.5).
+/// section 3.7.5). Without an error they say so too, which is not required, but what MPI libraries do, and programs look at it.
 class ErrorsInStatus {
   public:
     void add(const Completed& completed, MPI_Status* status) {
@@ -121,8 +121,8 @@ class ErrorsInStatus {
         first_ = completed;
     }
     int result() {
-        if (!any_) return MPI_SUCCESS;
         for (auto& [status, error] : touched_) status->MPI_ERROR = error;
+        if (!any_) return MPI_SUCCESS;
         if (first_.raised) return MPI_ERR_IN_STATUS;
         // Of a job that ends nobody reads the statuses.
         if (first_.owner.comm != MPI_Comm{} && first_.owner.comm != constants.comm_null &&

@@ -81,7 +81,7 @@ int isend(const SendSpec& spec, MPI_Request* request) {
     const Route route = route_send(spec.peer, spec.tag, spec.comm, spec.count);
     if (route.kind == Route::plain && is_for_library(spec, route.comm)) return isend_plain(spec, request);
     if (route.kind == Route::invalid) return raise_route(route, spec.call);
-    if (spec.type == constants.datatype_null) [[unlikely]]
+    if (spec.type == constants.datatype_null && !is_no_data(spec.count, spec.type)) [[unlikely]]
         return raise(route.comm, MPI_ERR_TYPE, spec.call);
     if (route.kind == Route::verified && is_for_library(spec, route.comm))
         return isend_verified(spec, *route.comm, request);
@@ -111,7 +111,8 @@ int send_init(const SendSpec& spec, MPI_Request* request) {
                 return start(MPISEC_BOTH(Send_init));
         }
     }
-    if (spec.type == constants.datatype_null) return raise(route.comm, MPI_ERR_TYPE, spec.call);
+    if (spec.type == constants.datatype_null && !is_no_data(spec.count, spec.type))
+        return raise(route.comm, MPI_ERR_TYPE, spec.call);
     Guard guard;
     hold_for_persistent(*route.comm);
     SendSpec kept = spec;
@@ -177,7 +178,7 @@ int Irecv(void* buf, MPI_Count count, MPI_Datatype type, int source, int tag, MP
     const Route route = route_receive(source, tag, comm, count);
     if (route.kind == Route::plain) return ireceive_plain(spec, request);
     if (route.kind == Route::invalid) return raise_route(route, spec.call);
-    if (type == constants.datatype_null) [[unlikely]]
+    if (type == constants.datatype_null && !is_no_data(count, type)) [[unlikely]]
         return raise(route.comm, MPI_ERR_TYPE, spec.call);
     Guard guard;
     *request = give_request(route.kind == Route::verified ? start_verified_receive(spec, *route.comm)
@@ -193,7 +194,8 @@ int Recv_init(void* buf, MPI_Count count, MPI_Datatype type, int source, int tag
     if (route.kind == Route::plain && !staged)
         return call_counted(MPISEC_BOTH(Recv_init), buf, count, type, source, tag, comm, request);
     if (route.kind == Route::invalid) return raise_route(route, "MPI_Recv_init");
-    if (type == constants.datatype_null) return raise(route.comm, MPI_ERR_TYPE, "MPI_Recv_init");
+    if (type == constants.datatype_null && !is_no_data(count, type))
+        return raise(route.comm, MPI_ERR_TYPE, "MPI_Recv_init");
     Guard guard;
     hold_for_persistent(*route.comm);
     const ReceiveSpec kept{buf, count, keep_type(type), source, tag, comm, "MPI_Recv_init"};

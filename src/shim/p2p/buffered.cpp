@@ -155,7 +155,7 @@ bool buffers_plain_messages(const Communicator* comm) {
 int start_buffered(const SendSpec& spec, const Route& route, bool& raised) {
     TypeFacts facts;
     if (spec.count < 0) return MPI_ERR_COUNT;
-    if (!type_facts(spec.type, facts)) return MPI_ERR_TYPE;
+    if (!facts_of(spec, facts)) return MPI_ERR_TYPE;
     const std::size_t bytes = static_cast<std::size_t>(spec.count) * facts.size;
     if (!reserve_buffer(route.comm, bytes)) return MPI_ERR_BUFFER;
     if (route.kind != Route::sealed) return start_copy(spec, route, facts, raised);

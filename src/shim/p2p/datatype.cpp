@@ -281,7 +281,7 @@ int unpack(const std::uint8_t* from, std::size_t bytes, void* buf, MPI_Count cou
 }
 
 MPI_Datatype keep_type(MPI_Datatype type) {
-    if (is_predefined_type(type)) return type;
+    if (type == constants.datatype_null || is_predefined_type(type)) return type;
     TypeCache& cache = *process.types;
     std::unique_lock lock(cache.mutex);
     ++cache.kept[type].holders;

@@ -7,6 +7,7 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "shim/pmpi/constants.hpp"
 #include "shim/process/process.hpp"
 #include "shim/runtime/device.hpp"
 
@@ -42,7 +43,25 @@ inline bool type_facts(MPI_Datatype type, TypeFacts& facts) {
     return true;
 }
 
-/// The same for elements at `buf`, which may be in a GPU's memory: then only pack() and unpack() may access them.
+/// Whether MPI_DATATYPE_NULL stands for no data: MPICH and its kin take it for messages of no elements.
+inline bool is_no_data(MPI_Count count, MPI_Datatype type) {
+#ifdef OPEN_MPI
+    (void)count, (void)type;
+    return false;
+#else
+    return count == 0 && type == constants.datatype_null;
+#endif
+}
+
+/// The facts of what is sent or received.
+template <class Spec>
+bool facts_of(const Spec& spec, TypeFacts& facts) {
+    if (type_facts(spec.type, facts)) [[likely]]
+        return true;
+    return is_no_data(spec.count, spec.type) && type_facts(constants.byte, facts);
+}
+
+/// As type_facts() for elements at `buf`, which may be in a GPU's memory: then only pack() and unpack() may access them.
 [[gnu::cold, gnu::noinline]] void note_device(const void* buf, MPI_Datatype type, TypeFacts& facts);
 inline bool buffer_facts(const void* buf, MPI_Datatype type, TypeFacts& facts) {
     if (!type_facts(type, facts)) return false;

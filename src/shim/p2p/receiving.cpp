@@ -293,7 +293,7 @@ class SealedReceive final : public Operation {
 
 std::unique_ptr<Operation> start_receive(const ReceiveSpec& spec, const Route& route) {
     TypeFacts facts;
-    if (!type_facts(spec.type, facts)) return std::make_unique<FailedOperation>(route.comm, MPI_ERR_TYPE);
+    if (!facts_of(spec, facts)) return std::make_unique<FailedOperation>(route.comm, MPI_ERR_TYPE);
     auto operation = std::make_unique<SealedReceive>(spec, route.comm, facts);
     if (!route.comm->unexpected.empty()) {
         ReceivedMessage received;
@@ -310,7 +310,7 @@ std::unique_ptr<Operation> start_receive(const ReceiveSpec& spec, const Route& r
 std::unique_ptr<Operation> start_delivery(const ReceiveSpec& spec, Communicator& comm,
                                           ReceivedMessage received) {
     TypeFacts facts;
-    if (!type_facts(spec.type, facts)) return std::make_unique<FailedOperation>(&comm, MPI_ERR_TYPE);
+    if (!facts_of(spec, facts)) return std::make_unique<FailedOperation>(&comm, MPI_ERR_TYPE);
     auto operation = std::make_unique<SealedReceive>(spec, &comm, facts);
     operation->deliver(std::move(received));
     return operation;

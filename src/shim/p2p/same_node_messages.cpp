@@ -51,7 +51,7 @@ int recorded(const SendSpec& spec, const Communicator& comm, const TypeFacts& fa
 template <class Start>
 int announced(const SendSpec& spec, const Communicator& comm, Start start, LeftRecord* left = nullptr) {
     TypeFacts facts;
-    if (!type_facts(spec.type, facts)) [[unlikely]]
+    if (!facts_of(spec, facts)) [[unlikely]]
         return start();  // MPI refuses the type
     if (static_cast<std::size_t>(spec.count) * facts.size <= recorded_first)
         return recorded(spec, comm, facts, start, left);
@@ -188,7 +188,7 @@ int send_verified(const SendSpec& spec, Communicator& comm) {
         return raise(&comm, code, spec.call);
     }
     TypeFacts facts;
-    const bool known = type_facts(spec.type, facts);
+    const bool known = facts_of(spec, facts);
     const std::size_t n = static_cast<std::size_t>(spec.count) * facts.size;
     const bool waits = spec.mode == SendSpec::Mode::synchronous && n > recorded_first;
     if (may_block() && known && n <= at_once && !waits) [[likely]]
@@ -231,7 +231,7 @@ std::unique_ptr<Operation> start_verified_send(const SendSpec& spec, Communicato
 
 int receive_verified(const ReceiveSpec& spec, Communicator& comm, MPI_Status* status) {
     TypeFacts facts;
-    if (!type_facts(spec.type, facts)) [[unlikely]]
+    if (!facts_of(spec, facts)) [[unlikely]]
         return receive_plain(spec, status);  // MPI refuses the type
     if (nothing_else()) [[likely]] {
         const std::uint64_t position = comm.next_position++;
@@ -256,7 +256,7 @@ int receive_verified(const ReceiveSpec& spec, Communicator& comm, MPI_Status* st
 int receive_matched_verified(const ReceiveSpec& spec, Communicator& comm, MPI_Message* message,
                              MPI_Status* status) {
     TypeFacts facts;
-    if (!type_facts(spec.type, facts))
+    if (!facts_of(spec, facts))
         return call_counted(MPISEC_BOTH(Mrecv), spec.buf, spec.count, spec.type, message, status);
     const std::uint64_t position = comm.next_position++;
     MPI_Status own;
@@ -276,7 +276,7 @@ int receive_matched_verified(const ReceiveSpec& spec, Communicator& comm, MPI_Me
 
 std::unique_ptr<Operation> start_verified_receive(const ReceiveSpec& spec, Communicator& comm) {
     TypeFacts facts;
-    if (!type_facts(spec.type, facts)) return std::make_unique<FailedOperation>(&comm, MPI_ERR_TYPE);
+    if (!facts_of(spec, facts)) return std::make_unique<FailedOperation>(&comm, MPI_ERR_TYPE);
     auto operation = std::make_unique<VerifiedReceive>(spec, &comm, facts);
     operation->post();
     return operation;
@@ -285,7 +285,7 @@ std::unique_ptr<Operation> start_verified_receive(const ReceiveSpec& spec, Commu
 std::unique_ptr<Operation> start_verified_mrecv(const ReceiveSpec& spec, Communicator& comm,
                                                 MPI_Message message, std::unique_ptr<PostedReceive> posted) {
     TypeFacts facts;
-    if (!type_facts(spec.type, facts)) {
+    if (!facts_of(spec, facts)) {
         comm.unpost(*posted);
         return std::make_unique<FailedOperation>(&comm, MPI_ERR_TYPE);
     }

@@ -365,7 +365,7 @@ std::unique_ptr<Operation> start_send(const SendSpec& spec, const Route& route) 
     if (notices_untold.load(std::memory_order_relaxed)) [[unlikely]]
         tell_notices();
     TypeFacts facts;
-    if (!type_facts(spec.type, facts)) return std::make_unique<FailedOperation>(route.comm, MPI_ERR_TYPE);
+    if (!facts_of(spec, facts)) return std::make_unique<FailedOperation>(route.comm, MPI_ERR_TYPE);
     auto operation = std::make_unique<SealedSend>(spec, route.comm, facts);
     enlist(*operation);
     return operation;
