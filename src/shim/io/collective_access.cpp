@@ -241,7 +241,7 @@ int File_read_all(MPI_File fh, void* buf, MPI_Count count, MPI_Datatype type, MP
 }
 
 // Non-blocking collective access is not aggregated. The library's own procedures for it cannot be used: where a hint asks
-// for collective access, ROMIO also reads and writes back what lies between the data (see Hints in files.cpp).
+// for collective access, ROMIO also reads and writes back what lies between the data (hints.hpp).
 
 int File_iwrite_at_all(MPI_File fh, MPI_Offset offset, const void* buf, MPI_Count count, MPI_Datatype type,
                        MPI_Request* request) {

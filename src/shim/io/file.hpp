@@ -40,7 +40,9 @@ struct File {
     MPI_Count etype_size = 1;  ///< bytes of data in an etype
     std::shared_ptr<const View> view = std::make_shared<View>();  ///< null: its runs are not known
     bool atomic = false;
-    bool sieving_is_ours = false;                      ///< the hint romio_ds_write is MPIsec's
+    bool sieving_is_ours = false;  ///< the hint romio_ds_write is MPIsec's
+    std::string list_of_nodes;     ///< the hint cb_config_list, which the library does not get
+    int wished_aggregators = 0;    ///< the hint cb_nodes, which a file of one rank cannot show
     std::int32_t wish_to_write = 0, wish_to_read = 0;  ///< hints: 1 aggregate, -1 do not
     std::int64_t window_bytes = 0;                     ///< bytes of an aggregator at a time
     std::int64_t pointer = 0;  ///< the shared one, in etypes; on the keeper, under the Guard

@@ -10,6 +10,7 @@
 #include "shim/collective/collectives.hpp"
 #include "shim/communicators/construction.hpp"
 #include "shim/io/entry.hpp"
+#include "shim/io/hints.hpp"
 #include "shim/pmpi/constants.hpp"
 #include "shim/pmpi/real.hpp"
 
@@ -57,58 +58,6 @@ int judge(const std::vector<Saying>& all) {
     for (const Saying& each : all)
         if (each.value != all[0].value || each.other_value != all[0].other_value) return MPI_ERR_NOT_SAME;
     return MPI_SUCCESS;
-}
-
-constexpr const char* sieving = "romio_ds_write";
-
-/// Hints as the library gets them. ROMIO writes data with gaps by reading it with the gaps and writing all of it back,
-/// under a lock that its writes without gaps do not take: between processes that know nothing of each other that
-/// would undo what another process writes into a gap. So ROMIO may do that only where the program says "enable";
-/// "automatic", which hide_hint() shows, does not count as the program's wish.
-class Hints {
-  public:
-    /// `opens`: the file has no hints yet.
-    Hints(MPI_Info given, bool opens) : info_(given) {
-        char value[64] = "";
-        int found = 0;
-        if (given != constants.info_null) real.Info_get(given, sieving, sizeof value - 1, value, &found);
-        const bool wished = found && std::strcmp(value, "automatic") != 0;
-        sieving_ = wished ? Sieving::programs : opens || found ? Sieving::ours : Sieving::as_before;
-        if (sieving_ != Sieving::ours) return;
-        copied_ = (given == constants.info_null ? real.Info_create(&info_) : real.Info_dup(given, &info_)) ==
-                  MPI_SUCCESS;
-        if (copied_)
-            real.Info_set(info_, sieving, "disable");
-        else
-            info_ = given;
-    }
-    ~Hints() {
-        if (copied_) real.Info_free(&info_);
-    }
-    Hints(const Hints&) = delete;
-    Hints& operator=(const Hints&) = delete;
-    MPI_Info get() const { return info_; }
-    /// To be called when the library has taken them.
-    void note_in(File& file) const {
-        if (sieving_ != Sieving::as_before) file.sieving_is_ours = sieving_ == Sieving::ours;
-    }
-
-  private:
-    enum class Sieving { as_before, programs, ours };
-    MPI_Info info_;
-    Sieving sieving_;
-    bool copied_ = false;
-};
-
-/// Shows the program what it would see without MPIsec.
-void hide_hint(MPI_Info info) {
-    int length = 0, is_romio = 0, found = 0;
-    real.Info_get_valuelen(info, sieving, &length, &found);
-    real.Info_get_valuelen(info, "romio_ds_read", &length, &is_romio);
-    if (found && is_romio)
-        real.Info_set(info, sieving, "automatic");
-    else if (found)
-        real.Info_delete(info, sieving);
 }
 
 /// Names may begin with a file system's, as in "ufs:": these are left as they are.
@@ -355,7 +304,7 @@ int File_set_info(MPI_File fh, MPI_Info info) {
 
 int File_get_info(MPI_File fh, MPI_Info* info) {
     const int code = real.File_get_info(fh, info);
-    if (code == MPI_SUCCESS && find(fh)->sieving_is_ours) hide_hint(*info);
+    if (code == MPI_SUCCESS) show_hints(*find(fh), *info);
     return code;
 }
 

@@ -398,6 +398,37 @@ static void asked(void) {
     OK(MPI_File_close(&file));
 }
 
+/* All ranks open a file whose aggregators are on some nodes only, and ROMIO's hints say how many there are. */
+static void aggregators(void) {
+    char first[MPI_MAX_PROCESSOR_NAME] = "", value[MPI_MAX_INFO_VAL + 1];
+    int length, is_romio;
+    OK(MPI_Get_processor_name(first, &length));
+    OK(MPI_Bcast(first, MPI_MAX_PROCESSOR_NAME, MPI_CHAR, 0, MPI_COMM_WORLD));
+    const char* lists[] = {"*:1", "*:*", first};
+    const int numbers[] = {nodes, size, 1};
+    for (int i = 0; i < 3; ++i) {
+        MPI_Info info;
+        MPI_File file;
+        OK(MPI_Info_create(&info));
+        OK(MPI_Info_set(info, "cb_config_list", lists[i]));
+        new_name();
+        OK(MPI_File_open(MPI_COMM_WORLD, path, MPI_MODE_CREATE | MPI_MODE_RDWR | MPI_MODE_DELETE_ON_CLOSE,
+                         info, &file));
+        OK(MPI_Info_free(&info));
+        OK(MPI_File_get_info(file, &info));
+        OK(MPI_Info_get(info, "romio_ds_read", MPI_MAX_INFO_VAL, value, &is_romio));
+        if (is_romio) {
+            OK(MPI_Info_get(info, "cb_config_list", MPI_MAX_INFO_VAL, value, &length));
+            CHECK(length && strcmp(value, lists[i]) == 0, "the list is not %s", lists[i]);
+            OK(MPI_Info_get(info, "cb_nodes", MPI_MAX_INFO_VAL, value, &length));
+            CHECK(length && atoi(value) == numbers[i], "with %s there are not %d aggregators", lists[i],
+                  numbers[i]);
+        }
+        OK(MPI_Info_free(&info));
+        OK(MPI_File_close(&file));
+    }
+}
+
 /* All ranks hear of what one of them, or all, cannot do. */
 static void refused_opens(void) {
     MPI_File file, again;
@@ -738,6 +769,7 @@ void rule_files(void) {
     in_order();
     sizes_of_files();
     asked();
+    aggregators();
     deleted_on_close();
     gone_before_close();
     appended();
