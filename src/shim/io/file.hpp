@@ -49,7 +49,6 @@ struct File {
 
     struct Split {
         bool begun = false;
-        int code = MPI_SUCCESS;
         MPI_Status status{};
     };
     Split split;  ///< between MPI_File_…_begin and _end
@@ -85,15 +84,19 @@ int collect(File& file, std::unique_ptr<Memory>& memory, std::unique_ptr<Collect
 int agree(const char* call, File& file, int code, std::int64_t value = 0, std::int64_t other_value = 0);
 /// The result of what the keeper has done for all ranks; `code`: on the keeper, that result.
 int hear_of_keeper(const char* call, File& file, int code);
+/// The same without raising anything.
+int agree_unraised(const char* call, File& file, int code, std::int64_t value = 0,
+                   std::int64_t other_value = 0);
+int hear_of_keeper_unraised(const char* call, File& file, int code);
 
-/// An access in two calls: the first does it, the second returns the result.
+/// An access in two calls: the first does it, the second returns its status.
 template <class Access>
 int begin_split(const char* call, MPI_File fh, Access access) {
     const auto file = find(fh);
     if (file->split.begun) return raise_on_file(fh, MPI_ERR_OTHER, call);
-    file->split = {.begun = true};
-    file->split.code = access(call, *file, &file->split.status);
-    return MPI_SUCCESS;
+    const int code = access(call, *file, &file->split.status);
+    file->split.begun = code == MPI_SUCCESS;
+    return code;
 }
 int end_split(const char* call, MPI_File fh, MPI_Status* status);
 

@@ -83,6 +83,11 @@ class FileErrorsReturned {
     FileErrorsReturned(const FileErrorsReturned&) = delete;
     FileErrorsReturned& operator=(const FileErrorsReturned&) = delete;
 
+    /// To a file that was opened meanwhile, which would return errors otherwise.
+    void give_back_to(MPI_File file) const {
+        if (known_) real.File_set_errhandler(file, before_);
+    }
+
   private:
     Guard guard_;  // the handler is the process's
     MPI_Errhandler before_;
@@ -91,17 +96,15 @@ class FileErrorsReturned {
 
 #if defined(OPEN_MPI)
 
-/// Raises the errors of opening a file itself, and returns them.
+/// Raises the errors of opening a file itself: it calls a handler of MPI_FILE_NULL for no other call.
 struct OpenErrorsReturned {
-    static int raise(int code, const char*) { return code; }
+    OpenErrorsReturned() {}
+    void give_back_to(MPI_File) const {}
 };
 
 #else
 
-/// MPICH 5 returns MPI_SUCCESS from MPI_File_open after it has called a handler of the program's.
-struct OpenErrorsReturned : FileErrorsReturned {
-    static int raise(int code, const char* call) { return raise_on_file(constants.file_null, code, call); }
-};
+using OpenErrorsReturned = FileErrorsReturned;
 
 #endif
 
@@ -117,21 +120,20 @@ int open_bytes(File& file, int amode) {
 }
 
 /// Opens the library's file of this process. The parts of the mode that concern all ranks' opens together are left out.
-int open_here(const char* call, File& file, MPI_Info info) {
+int open_here(File& file, MPI_Info info) {
     int amode = file.amode & ~(MPI_MODE_DELETE_ON_CLOSE | MPI_MODE_UNIQUE_OPEN | MPI_MODE_SEQUENTIAL);
     if (!file.keeps()) amode &= ~(MPI_MODE_CREATE | MPI_MODE_EXCL);
     const Hints hints(info, true);
-    int code;
-    {
-        [[maybe_unused]] const OpenErrorsReturned to_here;
-        code = real.File_open(self_comm(), file.name.c_str(), amode, hints.get(), &file.handle);
-        if (code == MPI_SUCCESS)
-            code = open_bytes(file, amode);
-        else
-            file.handle = constants.file_null;
+    const OpenErrorsReturned to_here;
+    int code = real.File_open(self_comm(), file.name.c_str(), amode, hints.get(), &file.handle);
+    if (code == MPI_SUCCESS) {
+        to_here.give_back_to(file.handle);
+        code = open_bytes(file, amode);
+    } else {
+        file.handle = constants.file_null;
     }
     hints.note_in(file);
-    return OpenErrorsReturned::raise(code, call);
+    return code;
 }
 
 /// Says so when the keeper found a file where this rank finds none.
@@ -142,14 +144,15 @@ void explain(const File& file, int code, bool keeper_has_it) {
         "that all of these nodes see.");
 }
 
+/// Returns an error that MPIsec has not raised yet: all ranks are to hear of it first.
 int open_everywhere(const char* call, File& file, MPI_Info info) {
     const bool creates = (file.amode & MPI_MODE_CREATE) != 0;
     int code = MPI_SUCCESS;
     if (creates) {  // once, and before the other ranks look for it
-        if (file.keeps()) code = open_here(call, file, info);
-        if (code = hear_of_keeper(call, file, code); code != MPI_SUCCESS) return code;
+        if (file.keeps()) code = open_here(file, info);
+        if (code = hear_of_keeper_unraised(call, file, code); code != MPI_SUCCESS) return code;
     }
-    if (!creates || !file.keeps()) code = open_here(call, file, info);
+    if (!creates || !file.keeps()) code = open_here(file, info);
     explain(file, code, creates);
     // The shared pointer begins at the end of the file: nobody writes before all have opened it.
     MPI_Offset end = 0;
@@ -157,7 +160,17 @@ int open_everywhere(const char* call, File& file, MPI_Info info) {
         code = real.File_get_size(file.handle, &end);
         file.pointer = end;
     }
-    return agree(call, file, code);
+    return agree_unraised(call, file, code);
+}
+
+/// After a failure, of which all ranks have heard.
+int give_up_opening(const char* call, File& file, int code) {
+    if (file.bytes != constants.file_null) real.File_close(&file.bytes);
+    rma::free_hidden(*file.window, !file.broken);
+    const bool opened = file.handle != constants.file_null;
+    if (is_open_mpi && opened) raise_on_file(file.handle, code, call);
+    if (opened) real.File_close(&file.handle);
+    return is_open_mpi ? code : raise_on_file(constants.file_null, code, call);
 }
 
 /// The file may be gone already: another handle of it was closed before, or the program has deleted it.
@@ -202,7 +215,7 @@ int run_or_give_up(File& file, std::unique_ptr<CollectivePlan> plan) {
     return code;
 }
 
-int agree(const char* call, File& file, int code, std::int64_t value, std::int64_t other_value) {
+int agree_unraised(const char* call, File& file, int code, std::int64_t value, std::int64_t other_value) {
     struct Exchange {
         Saying mine;
         std::vector<Saying> all;
@@ -214,23 +227,33 @@ int agree(const char* call, File& file, int code, std::int64_t value, std::int64
                 plan::Allgather(call, &exchange->mine, sizeof(Saying), constants.byte, exchange->all.data(),
                                 sizeof(Saying), constants.byte, file.comm()));
     if (code != MPI_SUCCESS) return code;
-    return raise_on_file(file.handle, exchanged != MPI_SUCCESS ? exchanged : judge(exchange->all), call);
+    return exchanged != MPI_SUCCESS ? exchanged : judge(exchange->all);
 }
 
-int hear_of_keeper(const char* call, File& file, int code) {
+int agree(const char* call, File& file, int code, std::int64_t value, std::int64_t other_value) {
+    const int agreed = agree_unraised(call, file, code, value, other_value);
+    return code != MPI_SUCCESS ? code : raise_on_file(file.handle, agreed, call);
+}
+
+int hear_of_keeper_unraised(const char* call, File& file, int code) {
     auto said = std::make_unique<std::int32_t>(error_class_of(code));
     const int exchanged =
         collect(file, said, plan::Bcast(call, said.get(), sizeof *said, constants.byte, keeper, file.comm()));
     if (code != MPI_SUCCESS) return code;
-    return raise_on_file(file.handle, exchanged != MPI_SUCCESS ? exchanged : *said, call);
+    return exchanged != MPI_SUCCESS ? exchanged : *said;
+}
+
+int hear_of_keeper(const char* call, File& file, int code) {
+    const int heard = hear_of_keeper_unraised(call, file, code);
+    return code != MPI_SUCCESS ? code : raise_on_file(file.handle, heard, call);
 }
 
 int end_split(const char* call, MPI_File fh, MPI_Status* status) {
     const auto file = find(fh);
     if (!file->split.begun) return raise_on_file(fh, MPI_ERR_OTHER, call);
     file->split.begun = false;
-    if (status != MPI_STATUS_IGNORE && file->split.code == MPI_SUCCESS) *status = file->split.status;
-    return file->split.code;
+    if (status != MPI_STATUS_IGNORE) *status = file->split.status;
+    return MPI_SUCCESS;
 }
 
 int File_open(MPI_Comm comm, const char* filename, int amode, MPI_Info info, MPI_File* fh) {
@@ -247,16 +270,10 @@ int File_open(MPI_Comm comm, const char* filename, int amode, MPI_Info info, MPI
     int code = rma::make_hidden(call, *parent, &file->pointer,
                                 parent->rank == keeper ? MPI_Aint{sizeof file->pointer} : 0, file->window);
     if (code != MPI_SUCCESS) return raise_on_file(constants.file_null, code, call);
-    code = agree(call, *file, MPI_SUCCESS, amode);
-    if (code == MPI_SUCCESS && file->sequential() && (amode & MPI_MODE_RDWR))
-        code = raise_on_file(file->handle, MPI_ERR_AMODE, call);
+    code = agree_unraised(call, *file, MPI_SUCCESS, amode);
+    if (code == MPI_SUCCESS && file->sequential() && (amode & MPI_MODE_RDWR)) code = MPI_ERR_AMODE;
     if (code == MPI_SUCCESS) code = open_everywhere(call, *file, info);
-    if (code != MPI_SUCCESS) {
-        if (file->bytes != constants.file_null) real.File_close(&file->bytes);
-        if (file->handle != constants.file_null) real.File_close(&file->handle);
-        rma::free_hidden(*file->window, !file->broken);
-        return code;
-    }
+    if (code != MPI_SUCCESS) return give_up_opening(call, *file, code);
     learn_hints(*file);
     *fh = file->handle;
     remember(file);

@@ -22,6 +22,7 @@ struct WorkList {
     std::vector<Operation*> listed;
     std::vector<std::unique_ptr<Operation>> detached;  ///< all of them are listed too
     std::size_t passes = 0;
+    std::size_t next = 0;  ///< to be polled, of those that take turns
 
     void add(Operation& operation) {
         operation.listed = true;
@@ -38,8 +39,8 @@ struct WorkList {
 namespace {
 
 // Polling enters MPI, which polls the network. In a window of many messages only the oldest can make progress (segments.hpp), so the others
-// are polled every eighth pass.
-constexpr std::size_t always_polled = 8, passes_between_polls = 8;
+// take turns: an eighth of them in each pass, and never so many that a pass takes long.
+constexpr std::size_t always_polled = 8, passes_between_polls = 8, most_in_turn = 64;
 
 }  // namespace
 
@@ -133,29 +134,37 @@ void detach(std::unique_ptr<Operation> operation) {
     process.work->detached.push_back(std::move(operation));
 }
 
+namespace {
+
+/// Polls the operation at this place of the list. True when it has ended, and is not listed any more.
+bool poll(WorkList& work, std::size_t place) {
+    Operation* operation = work.listed[place];
+    if (!operation->advance()) return false;
+    leave_work_list(*operation);
+    // Its end may free things of the program's, whose procedures may make progress again: it ends outside the list.
+    const auto mine = std::ranges::find(work.detached, operation, [](const auto& one) { return one.get(); });
+    if (mine == work.detached.end()) return true;
+    const auto ended = std::move(*mine);
+    work.detached.erase(mine);
+    return true;
+}
+
+}  // namespace
+
 void progress() {
     if (!work_outstanding()) return;
     Guard guard;
     WorkList& work = *process.work;
-    ++work.passes;
     // An operation may start others (an error handler that communicates): index, do not iterate.
-    for (std::size_t i = 0; i < work.listed.size();) {
-        Operation* operation = work.listed[i];
-        if (i >= always_polled && (i + work.passes) % passes_between_polls != 0) {
-            ++i;
-            continue;
-        }
-        if (!operation->advance()) {
-            ++i;
-            continue;
-        }
-        leave_work_list(*operation);
-        // Its end may free things of the program's, whose procedures may get here again: it ends outside the list.
-        const auto mine =
-            std::ranges::find(work.detached, operation, [](const auto& one) { return one.get(); });
-        if (mine == work.detached.end()) continue;
-        const auto ended = std::move(*mine);
-        work.detached.erase(mine);
+    for (std::size_t i = 0; i < std::min(always_polled, work.listed.size());)
+        if (!poll(work, i)) ++i;
+    if (work.listed.size() <= always_polled) return;
+    const std::size_t others = work.listed.size() - always_polled;
+    const bool one_more = work.passes++ % passes_between_polls < others % passes_between_polls;
+    for (std::size_t turns = std::min(others / passes_between_polls + one_more, most_in_turn);
+         turns > 0 && work.listed.size() > always_polled; --turns) {
+        if (work.next < always_polled || work.next >= work.listed.size()) work.next = always_polled;
+        if (!poll(work, work.next)) ++work.next;
     }
 }
 
