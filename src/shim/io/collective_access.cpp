@@ -1,15 +1,18 @@
 // Access that all ranks of a file make together. Where their data is interleaved in small runs, it is
 // exchanged first (aggregation.hpp); otherwise every rank accesses the file by itself, as MPI allows.
+#include <algorithm>
 #include <climits>
 #include <cstdlib>
 #include <cstring>
+#include <memory>
 #include <vector>
 
 #include "shim/collective/collectives.hpp"
 #include "shim/io/aggregation.hpp"
 #include "shim/io/entry.hpp"
 #include "shim/p2p/datatype.hpp"
-#include "shim/p2p/operation.hpp"
+#include "shim/p2p/requests.hpp"
+#include "shim/p2p/simple_operations.hpp"
 #include "shim/pmpi/constants.hpp"
 #include "shim/pmpi/real.hpp"
 
@@ -193,15 +196,36 @@ int at_pointer(const File& file, MPI_Count count, MPI_Datatype type, Access acce
 }
 
 /// The library's access with the individual pointer.
-template <class Small, class Big, class Buf>
-int access_here(Small small, Big big, const char* call, MPI_File fh, const Elements<Buf>& memory,
-                MPI_Request* request) {
+template <class Small, class Big, class Buf, class Last>
+int access_here(Small small, Big big, const char* call, MPI_File fh, const Elements<Buf>& memory, Last last) {
     const auto& [buf, count, type] = memory;
-    if (count <= INT_MAX) return small(fh, buf, static_cast<int>(count), type, request);
+    if (count <= INT_MAX) return small(fh, buf, static_cast<int>(count), type, last);
     if constexpr (!std::is_same_v<Big, std::nullptr_t>) {
-        if (big) return big(fh, buf, count, type, request);
+        if (big) return big(fh, buf, count, type, last);
     }
     return raise_on_file(fh, MPI_ERR_COUNT, call);
+}
+
+/// Linux transfers less than 2 GiB in one call, and a non-blocking access of ROMIO's ends there; only its collective ones go on.
+bool is_too_long(MPI_Count count, MPI_Datatype type) {
+    constexpr std::int64_t most_in_a_call = 0x7ffff000;
+    TypeFacts facts;
+    return count > 0 && type != constants.datatype_null && type_facts(type, facts) &&
+           static_cast<std::int64_t>(facts.size) > most_in_a_call / count;
+}
+
+/// An access that ends before its request is given.
+template <class Access>
+int done_at_once(MPI_Request* request, Access access) {
+    MPI_Status status;
+    if (int code = access(&status); code != MPI_SUCCESS) return code;
+    MPI_Count bytes = 0;
+    real.Get_elements_x(&status, constants.byte, &bytes);
+    Outcome outcome;
+    outcome.bytes = static_cast<std::uint64_t>(std::max<MPI_Count>(bytes, 0));
+    Guard guard;
+    *request = give_request(std::make_unique<DoneOperation>(nullptr, outcome));
+    return MPI_SUCCESS;
 }
 
 int write_together(const char* call, File& file, const Elements<const void*>& memory, MPI_Status* status) {
@@ -245,24 +269,46 @@ int File_read_all(MPI_File fh, void* buf, MPI_Count count, MPI_Datatype type, MP
 
 int File_iwrite_at_all(MPI_File fh, MPI_Offset offset, const void* buf, MPI_Count count, MPI_Datatype type,
                        MPI_Request* request) {
-    return access_at(MPISEC_BOTH(File_iwrite_at), {"MPI_File_iwrite_at_all", *find(fh), offset},
-                     Elements<const void*>{buf, count, type}, request);
+    const auto file = find(fh);
+    const Place place{"MPI_File_iwrite_at_all", *file, offset};
+    const Elements<const void*> memory{buf, count, type};
+    if (is_too_long(count, type))
+        return done_at_once(request, [&](MPI_Status* status) {
+            return access_at(MPISEC_BOTH(File_write_at), place, memory, status);
+        });
+    return access_at(MPISEC_BOTH(File_iwrite_at), place, memory, request);
 }
 
 int File_iread_at_all(MPI_File fh, MPI_Offset offset, void* buf, MPI_Count count, MPI_Datatype type,
                       MPI_Request* request) {
-    return access_at(MPISEC_BOTH(File_iread_at), {"MPI_File_iread_at_all", *find(fh), offset},
-                     Elements<void*>{buf, count, type}, request);
+    const auto file = find(fh);
+    const Place place{"MPI_File_iread_at_all", *file, offset};
+    const Elements<void*> memory{buf, count, type};
+    if (is_too_long(count, type))
+        return done_at_once(request, [&](MPI_Status* status) {
+            return access_at(MPISEC_BOTH(File_read_at), place, memory, status);
+        });
+    return access_at(MPISEC_BOTH(File_iread_at), place, memory, request);
 }
 
 int File_iwrite_all(MPI_File fh, const void* buf, MPI_Count count, MPI_Datatype type, MPI_Request* request) {
-    return access_here(MPISEC_BOTH(File_iwrite), "MPI_File_iwrite_all", fh,
-                       Elements<const void*>{buf, count, type}, request);
+    constexpr const char* call = "MPI_File_iwrite_all";
+    const Elements<const void*> memory{buf, count, type};
+    if (is_too_long(count, type))
+        return done_at_once(request, [&](MPI_Status* status) {
+            return access_here(MPISEC_BOTH(File_write), call, fh, memory, status);
+        });
+    return access_here(MPISEC_BOTH(File_iwrite), call, fh, memory, request);
 }
 
 int File_iread_all(MPI_File fh, void* buf, MPI_Count count, MPI_Datatype type, MPI_Request* request) {
-    return access_here(MPISEC_BOTH(File_iread), "MPI_File_iread_all", fh, Elements<void*>{buf, count, type},
-                       request);
+    constexpr const char* call = "MPI_File_iread_all";
+    const Elements<void*> memory{buf, count, type};
+    if (is_too_long(count, type))
+        return done_at_once(request, [&](MPI_Status* status) {
+            return access_here(MPISEC_BOTH(File_read), call, fh, memory, status);
+        });
+    return access_here(MPISEC_BOTH(File_iread), call, fh, memory, request);
 }
 
 int File_write_at_all_begin(MPI_File fh, MPI_Offset offset, const void* buf, MPI_Count count,
