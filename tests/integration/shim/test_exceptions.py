@@ -12,4 +12,4 @@ HERE = Path(__file__).parent
 def test_exceptions_pass(compile_mpi, run, mpi, plain):
     result = run([compile_mpi(HERE / "throwing.cc", mpi)], nodes=2, ranks=2, mpi=mpi, plain=plain)
     assert result.returncode == 0, result.stdout + result.stderr
-    assert sorted(result.stdout.splitlines()) == [f"rank {rank}: caught 1 2 3, goes on" for rank in range(2)]
+    assert sorted(result.stdout.splitlines()) == [f"rank {rank}: caught 1 2 3 4, goes on" for rank in range(2)]

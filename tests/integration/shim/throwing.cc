@@ -14,6 +14,9 @@ static void throw_2(MPI_Win*, int*, ...) {
 static int throw_3(MPI_Comm, int, void*, void*, void*, int*) {
     throw 3;
 }
+[[maybe_unused]] static void throw_4(MPI_File*, int*, ...) {
+    throw 4;
+}
 
 template <class Call>
 static int thrown_by(Call call) {
@@ -44,8 +47,19 @@ int main(int argc, char** argv) {
     const int by_call = thrown_by([&] { MPI_Bcast(&value, 1, MPI_INT, size, copy); });
     const int by_window = thrown_by([&] { MPI_Put(&value, 1, MPI_INT, size, 0, 1, MPI_INT, window); });
     const int by_copy = thrown_by([&] { MPI_Comm_dup(copy, &made); });
+    int by_file = 4;
+#ifndef OPEN_MPI  // which calls the handler itself, before the other ranks have heard of the error
+    MPI_File file;
+    MPI_Errhandler of_files;
+    MPI_File_create_errhandler(throw_4, &of_files);
+    MPI_File_set_errhandler(MPI_FILE_NULL, of_files);
+    by_file = thrown_by([&] {
+        MPI_File_open(MPI_COMM_WORLD, "/nowhere/file", MPI_MODE_CREATE | MPI_MODE_WRONLY, MPI_INFO_NULL,
+                      &file);
+    });
+#endif
     MPI_Allreduce(&value, &sum, 1, MPI_INT, MPI_SUM, MPI_COMM_WORLD);
-    std::printf("rank %d: caught %d %d %d, %s\n", rank, by_call, by_window, by_copy,
+    std::printf("rank %d: caught %d %d %d %d, %s\n", rank, by_call, by_window, by_copy, by_file,
                 sum == size ? "goes on" : "wrong sum");
     MPI_Win_free(&window);
     MPI_Finalize();

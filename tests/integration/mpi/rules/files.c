@@ -493,6 +493,37 @@ static void gone_before_close(void) {
     OK(MPI_Errhandler_free(&counts));
 }
 
+/* A file has the error handler that MPI_FILE_NULL has when it is opened. */
+static void handler_of_new_files(void) {
+    MPI_Errhandler mine, before, of_file;
+    OK(MPI_File_get_errhandler(MPI_FILE_NULL, &before));
+    OK(MPI_File_create_errhandler(no_file, &mine));
+    OK(MPI_File_set_errhandler(MPI_FILE_NULL, mine));
+    MPI_File file = open_new(MPI_COMM_WORLD, MPI_MODE_RDWR);
+    OK(MPI_File_get_errhandler(file, &of_file));
+    CHECK(of_file == mine, "a new file has another handler than MPI_FILE_NULL");
+    OK(MPI_File_set_errhandler(MPI_FILE_NULL, before));
+    OK(MPI_File_close(&file));
+    OK(MPI_Errhandler_free(&of_file));
+    OK(MPI_Errhandler_free(&mine));
+}
+
+/* A split access that cannot begin says so at once, and the next one can begin. */
+static void failed_begin(void) {
+    MPI_File file = open_new(MPI_COMM_WORLD, MPI_MODE_RDWR);
+    const int out = stamp(rank, 1);
+    int in = 0;
+    MPI_Status status;
+    CHECK(MPI_File_write_at_all_begin(file, rank * 4, &out, -1, MPI_INT) != MPI_SUCCESS,
+          "a write of -1 elements has begun");
+    OK(MPI_File_write_at_all_begin(file, rank * 4, &out, 1, MPI_INT));
+    OK(MPI_File_write_at_all_end(file, &out, &status));
+    OK(MPI_File_read_at_all_begin(file, rank * 4, &in, 1, MPI_INT));
+    OK(MPI_File_read_at_all_end(file, &in, &status));
+    CHECK(in == out, "%d came back instead of %d", in, out);
+    OK(MPI_File_close(&file));
+}
+
 static void appended(void) {
     MPI_File file;
     MPI_Offset place, bytes;
@@ -770,6 +801,8 @@ void rule_files(void) {
     sizes_of_files();
     asked();
     aggregators();
+    handler_of_new_files();
+    failed_begin();
     deleted_on_close();
     gone_before_close();
     appended();
