@@ -169,6 +169,26 @@ def test_a_meeting_that_is_attacked_leaves_nobody_behind(run, compile_mpi, call)
     assert said == (["error", "made", "made", "made"] if call == "dup" else ["error"] * 4), result.stdout + result.stderr
 
 
+@pytest.mark.parametrize("call, armed", [("group", 1), ("from_group", 1), ("intercomm", 0), ("intercomm", 1)])
+def test_no_attacked_message_of_a_constructor_leaves_anybody_behind(run, compile_mpi, call, armed):
+    """S8: whichever message of a rank is attacked before the library makes the communicator, each rank has it or an error, and none waits."""
+    adversary = compile_mpi(HERE / "adversary.c", "mpich-5", flags=["-std=gnu11", "-shared", "-fPIC", "-pthread", "-Wl,--as-needed"], name="adversary.so")
+    victim = compile_mpi(HERE / "victim_meeting.c", "mpich-5", flags=["-std=gnu11"])
+
+    def make(attack):
+        result = run([victim, call, armed], nodes=4, ranks=4, timeout=30, env={"LD_PRELOAD": adversary, "MPISEC_LAB_ATTACK": attack})
+        everything = attack + "\n" + result.stdout + result.stderr
+        said = re.findall(r"^rank \d: (\w+)$", result.stdout, re.MULTILINE)
+        assert len(said) == 4 and set(said) <= {"made", "error"}, everything
+        return said, int(re.search(r"^(\d+) messages$", result.stdout, re.MULTILINE)[1]), everything
+
+    said, messages, everything = make("count")
+    assert said == ["made"] * 4 and messages >= 2, everything
+    for number in range(1, messages + 1):
+        said, _, everything = make(f"flip-segment:{number}:-1")
+        assert "error" in said, everything
+
+
 @pytest.mark.parametrize("call, nodes, armed", [("create", 4, 1), ("allocate", 2, 0), ("file", 4, 1)])
 def test_a_window_that_is_attacked_leaves_nobody_behind(run, compile_mpi, tmp_path, call, nodes, armed):
     """S8: whichever block of a collective in a window's or a file's constructor is attacked on one rank, none waits, in it or in what it made,

@@ -141,10 +141,10 @@ class Duplication final : public Operation {
             made = constants.request_null;
         }
         if (agreement && !agreement->advance()) return;
-        if (library_error_ != MPI_SUCCESS) return finish(library_error_, true);
+        if (library_error_ != MPI_SUCCESS) return give_nothing(library_error_, true);
         if (!done) return;
         if (agreement) {
-            if (agreement->error() != MPI_SUCCESS) return finish(agreement->error());
+            if (agreement->error() != MPI_SUCCESS) return give_nothing(agreement->error());
             construction_.blocks = agreement->blocks();
         }
         MPI_Comm shadow = constants.comm_null;
@@ -154,10 +154,15 @@ class Duplication final : public Operation {
         if (construction_.blocks.none() && crosses_nodes(construction_.expected))
             if (const int failed = make_shadow_communicator(copy, construction_.expected, &shadow);
                 failed != MPI_SUCCESS)
-                return finish(failed);
-        const int wrong = check_made(construction_, copy, shadow);
-        if (!has_handle_at_once) *newcomm_ = wrong == MPI_SUCCESS ? copy : constants.comm_null;
-        finish(wrong);
+                return give_nothing(failed);
+        if (const int wrong = check_made(construction_, copy, shadow); wrong != MPI_SUCCESS)
+            return give_nothing(wrong);
+        if (!has_handle_at_once) *newcomm_ = copy;
+        finish();
+    }
+    void give_nothing(int code, bool raised = false) {
+        if (!has_handle_at_once) *newcomm_ = constants.comm_null;
+        finish(code, raised);
     }
     Construction construction_;
     MPI_Comm* newcomm_;
@@ -329,8 +334,8 @@ int Comm_create_group(MPI_Comm comm, MPI_Group group, int tag, MPI_Comm* newcomm
     auto call = [&](MPI_Comm* made) { return real.Comm_create_group(comm, group, tag, made); };
     if (group == constants.group_null) return construct_none(procedure, *parent, newcomm, call);
     const std::vector<std::int32_t> members = numbers_of(group, realm_of(parent->members));
-    if (int code = progress_barrier(members, with_tag(parent->context, tag)); code != MPI_SUCCESS)
-        return raise(parent, code);
+    *newcomm = constants.comm_null;
+    const int met = progress_barrier(members, with_tag(parent->context, tag));
     // Open MPI 5 says that a part of a grid is a grid too. It says so to plain programs as well, so that is not compared.
     std::optional<Topology> none = Topology{};
     int kind = MPI_UNDEFINED;
@@ -339,7 +344,7 @@ int Comm_create_group(MPI_Comm comm, MPI_Group group, int tag, MPI_Comm* newcomm
     Construction construction = begin_construction(procedure, *parent, {members, {}}, std::move(none),
                                                    std::string(procedure) + " " + std::to_string(tag));
     construction.by_all = false;
-    return construct_met(std::move(construction), newcomm, call);
+    return construct_after(met, std::move(construction), newcomm, call);
 }
 
 int Comm_split(MPI_Comm comm, int color, int key, MPI_Comm* newcomm) {
@@ -392,10 +397,18 @@ int Comm_free(MPI_Comm* comm) {
     return free_communicator(comm, real.Comm_free);
 }
 int Comm_disconnect(MPI_Comm* comm) {
-    // Open MPI's waits for all members inside the library (M5).
-    if (Communicator* known = find_communicator(*comm))
-        if (int code = progress_barrier(*known); code != MPI_SUCCESS) return raise(known, code);
-    return free_communicator(comm, real.Comm_disconnect);
+    Communicator* known = find_communicator(*comm);
+    if (!known) return real.Comm_disconnect(comm);
+    // Open MPI's waits for all members inside the library (M5), for a rank with an integrity error, too (S8).
+    const int met = progress_barrier(*known);
+    if (is_failure(met)) return raise(known, met);
+    const auto handler = met == MPI_SUCCESS ? nullptr : heir_of_handler(*comm);
+    int code = MPI_SUCCESS;
+    {
+        WaitScope waiting("MPI_Comm_disconnect", MPI_ANY_SOURCE, MPI_ANY_TAG);
+        code = free_communicator(comm, real.Comm_disconnect);
+    }
+    return handler && code == MPI_SUCCESS ? raise_on(handler->comm, met, "MPI_Comm_disconnect") : code;
 }
 
 }  // namespace mpisec::shim

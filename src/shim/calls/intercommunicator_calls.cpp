@@ -15,6 +15,7 @@
 #include "shim/communicators/construction.hpp"
 #include "shim/communicators/split_type.hpp"
 #include "shim/dynamic/worlds.hpp"
+#include "shim/p2p/failures.hpp"
 #include "shim/p2p/progress_barrier.hpp"
 #include "shim/p2p/realms.hpp"
 #include "shim/p2p/unsupported.hpp"
@@ -106,6 +107,7 @@ static_assert(sizeof(LeaderHello) == 16);
 struct OtherGroup {
     GroupHello hello;
     std::array<LeaderHello, 2> leaders{};  ///< the one with the lower number first
+    bool can_be_told = false;  ///< of the leader alone: the other leader expects to hear how this group fares
 };
 
 std::size_t bytes_of(const GroupHello& hello) {
@@ -130,43 +132,64 @@ int exchange_on_node(const Communicator& bridge, int other, int tag, const void*
     return MPI_SUCCESS;
 }
 
-/// The leader's part: gets the other group's members, under seal, from that group's leader.
-void ask_other_leader(const Communicator& local, MPI_Comm peer_comm, int remote_leader, int tag,
-                      OtherGroup& theirs) {
-    const Realm& realm = realm_of(local.members);
-    const Communicator* bridge = find_communicator(peer_comm);
-    theirs.hello[0] = no_bridge;
-    if (!bridge || !bridge->has_peer(remote_leader)) return;
-    const std::int32_t other = bridge->peer(remote_leader);
-    const wire::ContextId context = with_tag(bridge->context, tag);
-    auto exchange = [&](const void* out, void* in, std::size_t bytes) {
-        return realm_of(other).job_secret ? exchange_with(other, out, in, bytes, context)
-                                          : exchange_on_node(*bridge, remote_leader, tag, out, in, bytes);
-    };
-    auto& [mine, its] = theirs.leaders;
-    mine.same_realm = &realm_of(other) == &realm;
-    keys::random_bytes(mine.number.data(), mine.number.size());
-    theirs.hello[0] = no_answer;
-    if (exchange(&mine, &its, sizeof mine) != MPI_SUCCESS) return;
-    if (!mine.same_realm || !its.same_realm) {
-        theirs.hello[0] = other_realm;
-        if (its.number < mine.number) std::swap(mine, its);
-        return;
-    }
-    GroupHello ours = hello_of(realm, local.members);
-    std::memcpy(bridge_in(ours), bridge->context.data(), bridge->context.size());
-    theirs.hello = ours;
-    if (exchange(ours.data(), theirs.hello.data(), bytes_of(ours)) != MPI_SUCCESS)
-        theirs.hello[0] = no_answer;
-}
-
 /// The arguments of an MPI_Intercomm_create.
 struct Bridge {
     Communicator& local;
     int local_leader;
     MPI_Comm peer_comm;
     int remote_leader, tag;
+
+    /// Between the leaders, of `bridge`, which is peer_comm.
+    int exchange(const Communicator& bridge, const void* out, void* in, std::size_t bytes) const {
+        const std::int32_t other = bridge.peer(remote_leader);
+        return realm_of(other).job_secret
+                   ? exchange_with(other, out, in, bytes, with_tag(bridge.context, tag))
+                   : exchange_on_node(bridge, remote_leader, tag, out, in, bytes);
+    }
 };
+
+/// The leader's part: gets the other group's members, under seal, from that group's leader. A leader that has not heard the first answer goes
+/// through the second exchange all the same: the other one waits there.
+void ask_other_leader(const Bridge& call, OtherGroup& theirs) {
+    const Realm& realm = realm_of(call.local.members);
+    const Communicator* bridge = find_communicator(call.peer_comm);
+    theirs.hello[0] = no_bridge;
+    if (!bridge || !bridge->has_peer(call.remote_leader)) return;
+    auto& [mine, its] = theirs.leaders;
+    mine.same_realm = &realm_of(bridge->peer(call.remote_leader)) == &realm;
+    keys::random_bytes(mine.number.data(), mine.number.size());
+    theirs.hello[0] = no_answer;
+    const bool heard = call.exchange(*bridge, &mine, &its, sizeof mine) == MPI_SUCCESS;
+    if (!heard && !mine.same_realm) return;
+    if (heard && !(mine.same_realm && its.same_realm)) {
+        theirs.hello[0] = other_realm;
+        if (its.number < mine.number) std::swap(mine, its);
+        return;
+    }
+    GroupHello ours = hello_of(realm, call.local.members);
+    std::memcpy(bridge_in(ours), bridge->context.data(), bridge->context.size());
+    if (!heard) ours[0] = no_answer;
+    theirs.hello = ours;
+    if (call.exchange(*bridge, ours.data(), theirs.hello.data(), bytes_of(ours)) != MPI_SUCCESS || !heard)
+        theirs.hello[0] = no_answer;
+    theirs.can_be_told = true;
+}
+
+/// The leaders tell each other, and then their groups, whether all of a group know what to make: what one group does not make, nobody makes
+/// (S8). `mine`: the class of this group's error. Returns that of either. What did not arrive is noted in `met`, and the group goes on, as the
+/// other one does.
+int hear_of_both_groups(const Bridge& call, bool can_be_told, std::int32_t mine, int& met) {
+    std::int32_t either = mine, its = MPI_SUCCESS;
+    if (call.local.rank == call.local_leader && can_be_told) {
+        const int told = call.exchange(*find_communicator(call.peer_comm), &mine, &its, sizeof mine);
+        if (told != MPI_SUCCESS) its = is_failure(told) ? class_to_tell(told) : MPI_SUCCESS;
+        if (told != MPI_SUCCESS && met == MPI_SUCCESS) met = told;
+        if (mine == MPI_SUCCESS) either = its;
+    }
+    const int heard = hand_down(call.local, call.local_leader, &either, sizeof either);
+    if (heard != MPI_SUCCESS && met == MPI_SUCCESS) met = heard;
+    return heard == MPI_SUCCESS ? either : mine;
+}
 
 struct RemoteGroup {
     std::vector<std::int32_t> members;
@@ -174,37 +197,52 @@ struct RemoteGroup {
     std::string call;
     /// The group is of another realm, and `call` names the start-up to do with it.
     bool joins_realms = false;
+    /// An integrity error of this rank, which knows what to make all the same.
+    int met = MPI_SUCCESS;
 };
+
+/// What is wrong with a leader's answer: an error code, not yet raised.
+int judge(const GroupHello& hello, const Realm& realm) {
+    if (hello[0] == no_bridge) return MPI_ERR_COMM;
+    if (hello[0] == other_realm || (hello[0] >= 0 && hello[0] <= realm.size)) return MPI_SUCCESS;
+    return report_wrong_communicator("MPI_Intercomm_create",
+                                     "the leaders could not tell each other their groups");
+}
+
+void name_start_up(const OtherGroup& other, int tag, RemoteGroup& remote) {
+    remote.joins_realms = true;
+    remote.call = "MPI_Intercomm_create " + std::to_string(tag) + " ";
+    for (const LeaderHello& each : other.leaders) remote.call.append(each.number.begin(), each.number.end());
+}
 
 /// Gets the other group, for every rank of this one. Afterwards all ranks of both groups are in the call. Returns an error code that was
 /// raised.
-int learn_remote_group(const Bridge& bridge, RemoteGroup& remote) {
-    Communicator& local = bridge.local;
-    finish_duplications(local, "MPI_Intercomm_create");
-    if (int code = progress_barrier(local); code != MPI_SUCCESS) return raise(&local, code);
+int learn_remote_group(const Bridge& call, RemoteGroup& remote) {
+    constexpr const char* procedure = "MPI_Intercomm_create";
+    Communicator& local = call.local;
+    finish_duplications(local, procedure);
+    remote.met = progress_barrier(local);
+    if (is_failure(remote.met)) return raise(&local, remote.met);
     const Realm& realm = realm_of(local.members);
     OtherGroup other{hello_of(realm, {})};
-    if (local.rank == bridge.local_leader)
-        ask_other_leader(local, bridge.peer_comm, bridge.remote_leader, bridge.tag, other);
+    if (local.rank == call.local_leader) ask_other_leader(call, other);
     GroupHello& hello = other.hello;
-    if (int code = hand_down(local, bridge.local_leader, hello.data(), bytes_of(hello)); code != MPI_SUCCESS)
-        return raise(&local, code);
-    if (hello[0] == no_bridge) return raise(&local, MPI_ERR_COMM);
+    int code = hand_down(local, call.local_leader, hello.data(), bytes_of(hello));
+    if (code == MPI_SUCCESS) code = judge(hello, realm);
+    const AllLearned all = tell_learned(procedure, local, code);
+    if (remote.met == MPI_SUCCESS) remote.met = all.told;
+    const int outcome = hear_of_both_groups(call, other.can_be_told, class_to_tell(all.code), remote.met);
+    if (all.code != MPI_SUCCESS) return raise(&local, all.code);
+    if (outcome != MPI_SUCCESS) return raise(&local, outcome);
     if (hello[0] == other_realm) {
-        const int code = hand_down(local, bridge.local_leader, &other.leaders, sizeof other.leaders);
-        remote.joins_realms = true;
-        remote.call = "MPI_Intercomm_create " + std::to_string(bridge.tag) + " ";
-        for (const LeaderHello& each : other.leaders)
-            remote.call.append(each.number.begin(), each.number.end());
+        code = hand_down(local, call.local_leader, &other.leaders, sizeof other.leaders);
+        name_start_up(other, call.tag, remote);
         return raise(&local, code);
     }
-    if (hello[0] < 0 || hello[0] > realm.size)
-        return raise(&local, report_wrong_communicator("MPI_Intercomm_create",
-                                                       "the leaders could not tell each other their groups"));
     remote.members.assign(hello.begin() + 1, hello.begin() + 1 + hello[0]);
     for (std::int32_t& rank : remote.members) rank += realm.first;
     const auto* bridge_context = reinterpret_cast<const std::uint8_t*>(bridge_in(hello));
-    remote.call = "MPI_Intercomm_create " + std::to_string(bridge.tag) + " " +
+    remote.call = std::string(procedure) + " " + std::to_string(call.tag) + " " +
                   hex(std::span(bridge_context, sizeof(wire::ContextId)));
     return MPI_SUCCESS;
 }
@@ -305,13 +343,18 @@ int Intercomm_create(MPI_Comm local_comm, int local_leader, MPI_Comm peer_comm, 
     if (int code = learn_remote_group({*local, local_leader, peer_comm, remote_leader, tag}, remote);
         code != MPI_SUCCESS)
         return code;
-    if (remote.joins_realms) return join_other_realm(*local, remote.call, newcomm, call);
+    if (remote.joins_realms) {
+        const int code = join_other_realm(*local, remote.call, newcomm, call);
+        if (code != MPI_SUCCESS || remote.met == MPI_SUCCESS) return code;
+        *newcomm = constants.comm_null;
+        return raise(local, remote.met);
+    }
     Construction construction =
         begin_construction(procedure, no_parent(realm_of(local->members)),
                            {local->members.list(), remote.members, true}, std::nullopt, remote.call);
     construction.parent = local;
     construction.by_all = false;
-    return construct_met(std::move(construction), newcomm, call);
+    return construct_after(remote.met, std::move(construction), newcomm, call);
 }
 
 int Intercomm_merge(MPI_Comm intercomm, int high, MPI_Comm* newcomm) {

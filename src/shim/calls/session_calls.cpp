@@ -13,6 +13,7 @@
 #include "shim/communicators/session_proof.hpp"
 #include "shim/dynamic/worlds.hpp"
 #include "shim/p2p/communicator.hpp"
+#include "shim/p2p/failures.hpp"
 #include "shim/p2p/progress_barrier.hpp"
 #include "shim/p2p/realms.hpp"
 #include "shim/p2p/violations.hpp"
@@ -97,9 +98,13 @@ Place place_in(MPI_Group group, Ranks job_ranks) {
 
 /// All processes are in MPI_COMM_WORLD, so the world's keys serve.
 int make_in_world(const FromGroup& call, Ranks members, MPI_Comm* newcomm) {
-    if (const int code = progress_barrier(members, group_context(call.tag)); code != MPI_SUCCESS) return code;
+    const int met = progress_barrier(members, group_context(call.tag));
+    if (is_failure(met)) return met;
+    // After an integrity error, too: the others may have met, and wait for this rank in the library (S8).
     if (const int code = call.ask_library(hidden("tag", call.tag), newcomm); code != MPI_SUCCESS) return code;
-    return hand_out_first(state.world, create_from_group, call.constructor(), {members.list(), {}}, *newcomm);
+    const int code =
+        hand_out_first(state.world, create_from_group, call.constructor(), {members.list(), {}}, *newcomm);
+    return code != MPI_SUCCESS ? code : met;
 }
 
 int wrong_group() {

@@ -186,17 +186,11 @@ int hand_out(const Construction& construction, MPI_Comm made, MPI_Comm* newcomm)
     return MPI_SUCCESS;
 }
 
-namespace {
-
-/// What the other ranks are told of an error: its class where that is one of the MPI standard's, which means the same on every rank. An integrity
-/// error is raised only by a rank that has found one.
 std::uint8_t class_to_tell(int code) {
     const int error_class = code == MPI_SUCCESS ? MPI_SUCCESS : class_of_error(code);
     const bool is_standard = error_class <= MPI_ERR_LASTCODE && std::in_range<std::uint8_t>(error_class);
     return static_cast<std::uint8_t>(is_standard ? error_class : MPI_ERR_OTHER);
 }
-
-}  // namespace
 
 int class_of_error(int code) {
     int error_class = MPI_SUCCESS;

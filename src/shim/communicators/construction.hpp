@@ -99,19 +99,26 @@ int construct_met(Construction construction, MPI_Comm* newcomm, Call call) {
     return hand_out(construction, made, newcomm);
 }
 
-/// The same for members that have yet to meet.
+/// The same for members that have met, with this result on this rank. After an integrity error, too: the others may have met, and wait for this
+/// rank in the library (S8). Then the error comes at the end.
 template <class Call>
-int construct(Construction construction, MPI_Comm* newcomm, Call call) {
+int construct_after(int met, Construction construction, MPI_Comm* newcomm, Call call) {
     Communicator& parent = *construction.parent;
     const bool raises = construction.raises;
-    finish_duplications(parent, construction.procedure);
-    const int met = progress_barrier(parent);
     if (is_failure(met)) return raises ? raise(&parent, met) : met;
-    // After an integrity error, too: the others may have met, and wait for this rank in the library (S8).
     const int code = construct_met(std::move(construction), newcomm, call);
     if (met == MPI_SUCCESS || code != MPI_SUCCESS) return code;
     *newcomm = constants.comm_null;
     return raises ? raise(&parent, met) : met;
+}
+
+/// The same for members that have yet to meet.
+template <class Call>
+int construct(Construction construction, MPI_Comm* newcomm, Call call) {
+    Communicator& parent = *construction.parent;
+    finish_duplications(parent, construction.procedure);
+    const int met = progress_barrier(parent);
+    return construct_after(met, std::move(construction), newcomm, call);
 }
 
 /// The ranks of `parent`, of both its groups, tell each other whether they have learned what they need to make a communicator: `code` is how
@@ -121,6 +128,9 @@ struct AllLearned {
     int told;  ///< not MPI_SUCCESS: what a rank told did not arrive. All may have learned, and the constructor goes on, to fail at its end.
 };
 AllLearned tell_learned(const char* procedure, Communicator& parent, int code);
+/// What other ranks are told of an error: its class where that is one of the MPI standard's, which means the same on every rank. An integrity
+/// error is raised only by a rank that has found one.
+std::uint8_t class_to_tell(int code);
 /// The class of an error, which means the same on every rank where it is one of the standard's; never that of a success.
 int class_of_error(int code);
 

@@ -12,6 +12,7 @@
 #include "shim/io/entry.hpp"
 #include "shim/io/hints.hpp"
 #include "shim/pmpi/constants.hpp"
+#include "shim/pmpi/family.hpp"
 #include "shim/pmpi/real.hpp"
 
 namespace mpisec::shim {
