@@ -11,13 +11,14 @@
 namespace mpisec::shim {
 namespace {
 
-constexpr std::array<const char*, 5> texts = {
+constexpr std::array<const char*, 6> texts = {
     "MPIsec integrity error: a message does not authenticate (changed, forged or sealed under another key)",
     "MPIsec integrity error: a message was received before (replayed)",
     "MPIsec integrity error: messages were swapped on the way (overtaking)",
     "MPIsec integrity error: a message is not in MPIsec's format (plaintext, cut or extended)",
     ("MPIsec integrity error: the MPI library made another communicator than was called for (its messages "
      "were changed)"),
+    "MPIsec integrity error: another rank has met one, and reports it",
 };
 constexpr auto& codes = process.violation_codes;
 static_assert(codes.size() == texts.size());

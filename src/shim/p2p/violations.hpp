@@ -12,7 +12,7 @@ namespace mpisec::shim {
 struct Communicator;
 
 /// Why a message was not accepted.
-enum class Violation { forged, replayed, reordered, malformed, construction };
+enum class Violation { forged, replayed, reordered, malformed, construction, reported };
 
 /// Makes MPIsec's error class and codes known to MPI; after the real MPI_Init.
 void register_errors();

@@ -110,8 +110,8 @@ void lose(std::int32_t world_source, int error) {
               "a partitioned message");
 }
 
-int report_malformed(std::int32_t world_source, const char* detail) {
-    return report_violation(Violation::malformed, *find_communicator(realm_of(world_source).channel),
+int report(Violation violation, std::int32_t world_source, const char* detail) {
+    return report_violation(violation, *find_communicator(realm_of(world_source).channel),
                             rank_in_realm(world_source), partition_notice_tag(), detail);
 }
 
@@ -119,8 +119,7 @@ int report_malformed(std::int32_t world_source, const char* detail) {
 void hear_failure(std::int32_t world_source) {
     auto& lost = process.partitioned->lost;
     if (lost.contains(world_source)) return;
-    lost[world_source] = report_malformed(
-        world_source, "that rank reports an integrity error in partitioned messages of both");
+    lost[world_source] = report(Violation::reported, world_source, "in partitioned messages of both");
 }
 
 /// Takes one notice that has arrived completely, if any has.
@@ -137,10 +136,10 @@ bool hear_one() {
     using State = NoticeReceive<wire::PartitionNoticeBytes>::State;
     const State state = hearing.advance();
     if (state == State::under_way) return false;
-    int error =
-        state == State::overdue
-            ? report_malformed(hearing.source, "a message about partitions was announced and did not arrive")
-            : hearing.outcome.error;
+    int error = state == State::overdue
+                    ? report(Violation::malformed, hearing.source,
+                             "a message about partitions was announced and did not arrive")
+                    : hearing.outcome.error;
     if (error == MPI_SUCCESS && hearing.outcome.bytes != hearing.bytes.size())
         error = report_length_violation(call, hearing.bytes.size());
     wire::PartitionNotice notice;

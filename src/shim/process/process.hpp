@@ -272,7 +272,7 @@ struct Process {
     AttachedBuffer attached_buffer;                ///< buffered.cpp
     /// The same of all sessions, because MPI does not say which of them a communicator belongs to.
     AttachedBuffer session_buffers;
-    std::array<int, 5> violation_codes{};  ///< violations.cpp
+    std::array<int, 6> violation_codes{};  ///< violations.cpp
 
     FirstUse<PartitionedMessages> partitioned;  ///< partitioned/messages.cpp
 

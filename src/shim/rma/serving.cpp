@@ -193,8 +193,8 @@ void Window::take(Slot& slot) {
 void Window::check(int from, const Header& header) {
     if (header.kind == Kind::failed) {
         // That rank has told all others.
-        return lose(report_violation(Violation::malformed, *find_communicator(comm), from, request_tag,
-                                     "that rank reports an integrity error in a window or a file of both"));
+        return lose(report_violation(Violation::reported, *find_communicator(comm), from, request_tag,
+                                     "in a window or a file of both"));
     }
     if (header.sequence != origin(from).sequence++)
         violation(from, "a request before it in the same window is missing");
