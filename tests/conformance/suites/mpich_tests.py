@@ -1,5 +1,5 @@
 """MPICH's own test suite (test/mpi of its sources): point-to-point, collectives, communicators, datatypes, topologies, attributes, error
-handlers, threads. mpich_windows.py has one-sided communication, files, partitioned messages and spawned processes."""
+handlers, threads. mpich_windows.py has one-sided communication, files and partitioned messages."""
 
 import os
 import re

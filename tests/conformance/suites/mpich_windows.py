@@ -1,4 +1,4 @@
-"""MPICH's own tests (mpich_tests.py) of one-sided communication, files, partitioned messages and spawned processes."""
+"""MPICH's own tests (mpich_tests.py) of one-sided communication, files and partitioned messages."""
 
 from functools import partial
 
@@ -6,13 +6,13 @@ from harness.description import Suite
 
 from suites.mpich_tests import RANKS, programs, version_of
 
-DIRECTORIES = ("rma", "io", "part", "spawn", "threads/rma")
+DIRECTORIES = ("rma", "io", "part", "threads/rma")
 
 SUITE = Suite(
     name="mpich_windows",
     origin="Debian source mpich",
     version=version_of,
-    mpis=("mpich-5", "openmpi-5"),
+    mpis=("mpich-5",),
     programs=partial(programs, directories=DIRECTORIES),
     compared="exit status and standard output (“No Errors”, or the errors found)",
     unordered=True,
