@@ -43,7 +43,7 @@ int take_vector_length(AeadMessage& aead, const OSSL_PARAM& given) {
         return raise(aead.instance, PROV_R_INVALID_IV_LENGTH);
     if (n != aead.iv_n) {
         if (aead.state != AeadMessage::Vector::missing) aead.state = AeadMessage::Vector::finished;
-        aead.iv_n = n;
+        aead.set_vector_length(n);
     }
     return 1;
 }
@@ -99,8 +99,9 @@ int init_aead(void* opaque, bool encrypt, const std::uint8_t* key, std::size_t k
     if (iv) {
         const bool fits = aead.chacha() ? iv_n == chacha_iv_bytes : iv_n > 0 && iv_n <= sizeof aead.iv;
         if (!fits) return raise(aead.instance, PROV_R_INVALID_IV_LENGTH);
-        aead.iv_n = iv_n;
+        aead.set_vector_length(iv_n);
         std::memcpy(aead.iv, iv, iv_n);
+        aead.counted = 0;
         aead.state = AeadMessage::Vector::given;
     }
     if (key) {

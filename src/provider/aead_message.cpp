@@ -2,6 +2,7 @@
 
 #include <openssl/rand.h>
 
+#include <algorithm>
 #include <cstring>
 
 #include "provider/workers.hpp"
@@ -87,12 +88,31 @@ bool AeadMessage::finish(std::uint8_t* to_or_from, std::size_t n) {
     return table().finish(key, encrypt ? 1 : 0, to_or_from, n) == 0;
 }
 
+void AeadMessage::set_vector_length(std::size_t n) {
+    if (n == iv_n) return;
+    iv_n = n;
+    counts = false;
+}
+
+void AeadMessage::set_counter() {
+    counts = true;
+    counted = 0;
+    state = Vector::given;
+}
+
+/// A counter of 8 bytes never is.
+bool AeadMessage::counter_used_up() const {
+    return iv_n < counter_bytes && counted >> (8 * iv_n) != 0;
+}
+
 bool AeadMessage::begin_under_next_vector(std::uint8_t* out, std::size_t n) {
-    if (!counts || !keys.is_set()) return false;
+    if (!counts || !keys.is_set() || counter_used_up()) return false;
     begin();
     if (n == 0 || n > iv_n) n = iv_n;
     std::memcpy(out, iv + iv_n - n, n);
-    for (std::size_t i = iv_n; i-- > iv_n - tls_explicit_bytes;)
+    ++counted;
+    const std::size_t counter_at = iv_n - std::min(iv_n, counter_bytes);
+    for (std::size_t i = iv_n; i-- > counter_at;)
         if (++iv[i] != 0) break;
     return true;
 }

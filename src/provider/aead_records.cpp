@@ -82,8 +82,7 @@ bool take_fixed(AeadMessage& aead, const OSSL_PARAM& given) {
         std::memcpy(aead.iv, given.data, n);
         if (aead.encrypt && RAND_bytes(aead.iv + n, static_cast<int>(aead.iv_n - n)) != 1) return false;
     }
-    aead.counts = true;
-    aead.state = AeadMessage::Vector::given;
+    aead.set_counter();
     return true;
 }
 

@@ -150,11 +150,12 @@ class Script {
     struct Step {
         int what = 0, encrypt = 0;
         bool text_begun = false;  ///< in this message
+        bool counting = false;    ///< the vector is one of the counter's
         std::uint8_t flags = 0;
         std::vector<std::uint8_t> data;
         std::array<std::uint8_t, 16> small{};
     };
-    Step first() const { return {15, encrypt_, false, 3, {}, {}}; }
+    Step first() const { return {15, encrypt_, false, false, 3, {}, {}}; }
     Step next() {
         ++steps_;
         Step step;
@@ -166,6 +167,9 @@ class Script {
         n = step.flags & 0x80 ? n % 9000 : step.flags & 0x40 ? n % 1100 / 16 * 16 : n % 70;
         step.data.resize(n);
         step.text_begun = text_begun_;
+        step.counting = counting_;
+        if (step.what == 3 && mode_ == EVP_CIPH_GCM_MODE) counting_ = true, text_begun_ = false;
+        if (step.what == 6 || step.what == 7 || step.what == 15) counting_ = false;
         if (step.what == 0 || step.what == 6 || step.what == 7 || (step.what == 15 && step.flags & 3))
             text_begun_ = false;
         if (step.what > 7 && step.what < 15) text_begun_ = true;
@@ -183,6 +187,7 @@ class Script {
             case 2:
                 return performer.vector();
             case 3:
+                if (mode_ == EVP_CIPH_GCM_MODE) return count(performer, step);
                 return performer.padding(step.flags & 1);
             case 4:
                 // OpenSSL takes associated data after text, too, which no receiver would agree with.
@@ -213,6 +218,17 @@ class Script {
     }
 
   private:
+    /// A message under the counter's next vector. OpenSSL carries past the beginning of a vector of less than 8 bytes, and lets another length or a
+    /// vector from elsewhere count on: so the counter begins below that, and anew after those.
+    static Answer count(Performer& performer, const Step& step) {
+        std::array<std::uint8_t, 16> first = step.small;
+        first[0] &= 0x7f;
+        if (!step.counting || (step.flags & 1) != 0) {
+            const Answer begun = performer.control(EVP_CTRL_GCM_SET_IV_FIXED, -1, first.data());
+            if (begun.result <= 0) return begun;
+        }
+        return performer.control(EVP_CTRL_GCM_IV_GEN, step.small[1] % 18, nullptr);
+    }
     /// OpenSSL's ChaCha20-Poly1305 goes on under the same vector after the tag, and accepts any message whose tag it was
     /// not told; ours does neither.
     Answer end_of_chacha(Performer& performer, const Step& step) const {
@@ -234,7 +250,7 @@ class Script {
 
     Reader reader_;
     int mode_, encrypt_ = 0, steps_ = 0;
-    bool text_begun_ = false;
+    bool text_begun_ = false, counting_ = false;
     std::array<std::uint8_t, 64> key_;
     std::array<std::uint8_t, 16> iv_;
 };
