@@ -7,6 +7,8 @@
 #include <cerrno>
 #include <cstring>
 
+#include "base/key_text.hpp"
+
 namespace mpisec::config {
 namespace {
 
@@ -17,7 +19,7 @@ constexpr std::size_t max_file_bytes = 1 << 20;
 Result<std::string> read_file(const std::string& path, const char* what, const char* hint,
                               bool may_be_absent) {
     auto failed = [&](const std::string& how) {
-        return fail(fmt::format("The {} {} {}. {}.", what, path, how, hint));
+        return fail(fmt::format("The {} {} {}. {}.", what, shown(path), how, hint));
     };
     const int file = open(path.c_str(), O_RDONLY | O_CLOEXEC);
     if (file < 0) {

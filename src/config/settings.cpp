@@ -7,6 +7,7 @@
 #include <cstdlib>
 #include <iterator>
 
+#include "base/key_text.hpp"
 #include "config/file.hpp"
 #include "config/sources.hpp"
 #include "config/table.hpp"
@@ -40,7 +41,7 @@ Result<void> apply_variable(Settings& settings, std::string_view name, std::stri
                         name, nearest_variable(name).variable));
     if (value.empty()) return {};
     if (Result<void> set = setting->set(settings, value); !set)
-        return fail(fmt::format("{} cannot be \"{}\": {}.", name, value, set.error().message));
+        return fail(fmt::format("{} cannot be \"{}\": {}.", name, shown(value), set.error().message));
     settings.origin.emplace_back(name, "environment");
     return {};
 }
@@ -105,7 +106,7 @@ std::vector<Row> rows(const Settings& settings) {
         const std::string variable(setting.variable);
         const auto origin = std::ranges::find(settings.origin.rbegin(), settings.origin.rend(), variable,
                                               [](const auto& entry) { return entry.first; });
-        all.push_back({variable, setting.show(settings),
+        all.push_back({variable, std::string(shown(setting.show(settings))),
                        origin == settings.origin.rend() ? "default" : origin->second});
     }
     return all;

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "base/key_text.hpp"
 #include "base/toml.hpp"
 #include "config/sources.hpp"
 #include "config/table.hpp"
@@ -37,8 +38,8 @@ Result<void> apply_entry(Settings& settings, std::string_view key, const toml::n
         return fail(fmt::format("{}, line {}: {} takes a string or a number ({}).", path, line, key,
                                 setting->accepted));
     if (Result<void> set = setting->set(settings, text); !set)
-        return fail(
-            fmt::format("{}, line {}: {} cannot be \"{}\": {}.", path, line, key, text, set.error().message));
+        return fail(fmt::format("{}, line {}: {} cannot be \"{}\": {}.", path, line, key, shown(text),
+                                set.error().message));
     settings.origin.emplace_back(setting->variable, "file " + path);
     return {};
 }

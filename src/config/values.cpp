@@ -11,6 +11,8 @@
 #include <system_error>
 #include <vector>
 
+#include "base/key_text.hpp"
+
 namespace mpisec::config {
 namespace {
 
@@ -79,14 +81,13 @@ Result<bool> parse_choice(std::string_view text, std::string_view yes, std::stri
 }
 
 Result<std::string> parse_name(std::string_view text) {
-    if (text.empty()) return fail("a name is accepted");
+    if (text.empty() || is_a_key(text)) return fail("a name is accepted");
     return std::string(text);
 }
 
 Result<std::string> parse_path(std::string_view text) {
     if (text.empty() || text.find('\0') != std::string_view::npos) return fail("a path is accepted");
-    // A key in the place of its file's path: keys::read_key_file() knows it by its beginning and does not show it.
-    if (text.starts_with("mpisec-key-")) return std::string(text);
+    if (is_a_key(text)) return std::string(text);  // so that keys::read_key_file() knows it, too
     if (text != "~" && text.substr(0, 2) != "~/") {
         // The program may change its directory before the path is used.
         std::error_code failed;

@@ -99,11 +99,39 @@ def test_key_from_the_setting(mpisec, key):
     assert str(key) in mpisec("key", "show", env={"MPISEC_KEY_FILE": str(key)}).stdout
 
 
-def test_a_key_instead_of_its_file(mpisec, key):
-    """It is not shown in an error message, which may go to a log."""
+@pytest.mark.parametrize("command", [
+    "key show", "key check", "key new", "key share node1", "doctor", "doctor --line", "doctor --nodes env", "exec true",
+])
+def test_a_key_instead_of_its_file(mpisec, key, tmp_path, command):
+    """It is not shown in what may go to a log, and no file has its name."""
+    text, directory = key.read_text().strip(), tmp_path / "here"
+    directory.mkdir()
+    ran = mpisec(*command.split(), env={"MPISEC_KEY_FILE": text}, cwd=directory)
+    said = ran.stdout + ran.stderr
+    assert text.split()[1] not in said and list(directory.iterdir()) == [], said
+    if command != "exec true":  # which makes no MPI call
+        assert ran.returncode == (0 if command == "doctor --line" else 1), said
+        assert "there is a key itself" in said and "correct or unset MPISEC_KEY_FILE, then make a new key" in said, said
+    if command == "doctor":
+        assert re.search(r"^MPISEC_KEY_FILE +\(a key, not a path\) ", said, re.MULTILINE), said
+
+
+@pytest.mark.parametrize("command", [("key", "show"), ("key", "new"), ("key", "share", "node1", "--file"), ("key", "derive", "--label", "job 7", "--from")])
+def test_a_key_in_an_argument(mpisec, key, tmp_path, command):
+    text, directory = key.read_text().strip(), tmp_path / "here"
+    directory.mkdir()
+    more = [key] if "derive" in command else []
+    for given in ([*command, text, *more], [*command[:-1], "--from", key, text] if more else [*command, " " + text]):
+        ran = mpisec(*given, cwd=directory)
+        said = ran.stdout + ran.stderr
+        assert ran.returncode == 1 and "there is a key itself" in said and text.split()[1] not in said and list(directory.iterdir()) == [], said
+
+
+@pytest.mark.parametrize("variable", ["MPISEC_CONFIG", "MPISEC_AEAD", "MPISEC_TRACE", "MPISEC_PIPELINE", "MPISEC_TUNING"])
+def test_a_key_in_another_variable(mpisec, key, variable):
     text = key.read_text().strip()
-    shown = mpisec("key", "show", env={"MPISEC_KEY_FILE": text})
-    assert shown.returncode == 1 and "there is a key itself" in shown.stderr and text.split()[1] not in shown.stdout + shown.stderr
+    ran = mpisec("doctor", env={variable: text})
+    assert text.split()[1] not in ran.stdout + ran.stderr, ran
 
 
 @pytest.mark.parametrize("command", [("lab",), ("bench", "pingpong"), ("report",)])
