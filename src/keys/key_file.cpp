@@ -13,6 +13,7 @@
 #include <string_view>
 #include <utility>
 
+#include "base/key_text.hpp"
 #include "keys/hkdf.hpp"
 
 namespace mpisec::keys {
@@ -86,6 +87,14 @@ std::array<std::uint8_t, checksum_bytes> checksum(const Secret& key) {
     std::array<std::uint8_t, checksum_bytes> sum;
     std::memcpy(sum.data(), digest.data(), sum.size());
     return sum;
+}
+
+/// A file whose name were a key would show it to everybody who may look into the directory.
+Result<void> check_path(const std::string& path) {
+    if (!is_a_key(path)) return {};
+    return fail(
+        "Where the path of the key file is expected (MPISEC_KEY_FILE) there is a key itself. Others may have "
+        "seen it: correct or unset MPISEC_KEY_FILE, then make a new key with `mpisec key new`.");
 }
 
 /// An error sentence when the open file is not allowed to hold a key.
@@ -176,12 +185,9 @@ bool write_durably(const File& file, const Text& text) {
 }  // namespace
 
 Result<Secret> read_key_file(const std::string& path) {
+    if (auto fine = check_path(path); !fine) return tl::unexpected(fine.error());
     // O_NONBLOCK: a FIFO in the key's place is refused below rather than waited for.
     File file(open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK));
-    if (!file && errno == ENOENT && path.starts_with("mpisec-key-"))
-        return fail(
-            "Where the path of the key file is expected (MPISEC_KEY_FILE) there is a key itself. Others may "
-            "have seen it: make a new one with `mpisec key new`.");
     if (!file && errno == ENOENT) {
         return fail(
             fmt::format("There is no key file at {}: make one with `mpisec key new`, and put the same file "
@@ -198,6 +204,7 @@ Result<Secret> read_key_file(const std::string& path) {
 namespace {
 
 Result<void> write_key_file(const std::string& path, const Secret& key) {
+    if (auto fine = check_path(path); !fine) return fine;
     const std::filesystem::path directory = std::filesystem::path(path).parent_path();
     if (auto made = make_parents(directory); !made) return made;
 

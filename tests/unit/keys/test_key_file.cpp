@@ -52,6 +52,27 @@ class KeyFile : public testing::Test {
     std::string path_;
 };
 
+/// As when the file's content was put into MPISEC_KEY_FILE: no file has a key as its name, and no sentence shows it.
+TEST_F(KeyFile, AKeyIsNoPath) {
+    const fs::path before = fs::current_path();
+    fs::current_path(directory_);
+    const std::string line = example.substr(0, example.size() - 1);
+    for (const std::string& given : {line, " " + line, (directory_ / line).string()}) {
+        const Result<void> results[] = {create_key_file(given),
+                                        derive_key_file(given, Secret::random(), "job 7"),
+                                        read_key_file(given).map([](const Secret&) {})};
+        for (const Result<void>& result : results) {
+            ASSERT_FALSE(result) << given;
+            EXPECT_NE(result.error().message.find("there is a key itself"), std::string::npos);
+            EXPECT_EQ(result.error().message.find("0405"), std::string::npos) << result.error().message;
+        }
+    }
+    EXPECT_TRUE(fs::is_empty(directory_));
+    // A file whose name only begins like this: with its directory.
+    EXPECT_TRUE(create_key_file("./mpisec-key-of-this-job"));
+    fs::current_path(before);
+}
+
 TEST_F(KeyFile, DerivedOnesFollowFromKeyAndLabel) {
     write(example);
     const auto from = read_key_file(path_);
