@@ -175,6 +175,6 @@ int slurm_spank_task_init(spank_t spank, int count, char** words) {
     if (spank_get_item(spank, S_JOB_ENV, &environment) != ESPANK_SUCCESS) return complain_of_slurm();
     const int needed = has_process_manager(spank);
     const int status = mpisec_ask(site.mpisec, argv, environment, !needed, lines, sizeof lines);
-    if (status != 0 && needed) return -1;  // mpisec has said why
+    if (status != 0 && needed) return -1;  // mpisec, or mpisec_ask(), has said why
     return status == 0 ? set_lines(spank, lines) : 0;
 }

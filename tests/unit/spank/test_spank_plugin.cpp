@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 #include <slurm/spank.h>
 #include <stdlib.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -11,6 +12,9 @@
 #include <string>
 #include <vector>
 
+extern "C" {
+#include "spank/helper.h"
+}
 extern "C" spank_f slurm_spank_init, slurm_spank_task_init;
 
 namespace {
@@ -86,8 +90,9 @@ class SpankPlugin : public testing::Test {
         unlink(mpisec().c_str());
         rmdir(directory_.c_str());
     }
-    void prints(const std::string& line) const {
-        std::ofstream(mpisec()) << "#!/bin/sh\necho '" << line << "'\n";
+    void prints(const std::string& line) const { runs("echo '" + line + "'"); }
+    void runs(const std::string& script) const {
+        std::ofstream(mpisec()) << "#!/bin/sh\n" << script << "\n";
         chmod(mpisec().c_str(), 0755);
     }
     std::string mpisec() const { return directory_ + "/mpisec"; }
@@ -135,6 +140,43 @@ TEST_F(SpankPlugin, AStepIsNotStartedWhenNoVariableIsNamed) {
     const auto [status, said] = run();
     EXPECT_EQ(status, -1);
     EXPECT_NE(said.find("it is not started, as it could not be protected"), std::string::npos) << said;
+}
+
+/// A step that is not started has said why; one without a process manager, which may be no MPI program, is.
+TEST_F(SpankPlugin, AStepIsNotStartedWhenMpisecDoesNotAnswer) {
+    const std::string too_much =
+        "i=0; while [ $i -lt 400 ]; do echo LD_PRELOAD=/a/path/to/a/library.so; i=$((i+1)); done";
+    const std::pair<std::string, std::string> scripts[] = {
+        {"kill -9 $$", "was ended by signal 9"},
+        {too_much, "prints more variables than fit"},
+        {"echo 'mpisec: no key' >&2; exit 1", "mpisec: no key"},
+    };
+    for (const auto& [script, reason] : scripts) {
+        runs(script);
+        const auto [status, said] = run();
+        EXPECT_EQ(status, -1) << script;
+        EXPECT_NE(said.find(reason), std::string::npos) << script << ": " << said;
+    }
+    unlink(mpisec().c_str());
+    EXPECT_NE(run().second.find("cannot be run: No such file"), std::string::npos);
+    step.variables.erase("PMI_RANK");
+    runs("kill -9 $$");
+    EXPECT_EQ(run(), std::pair(0, std::string()));
+}
+
+TEST_F(SpankPlugin, AStepIsNotStartedWhenMpisecCannotBeAsked) {
+    rlimit files{};
+    ASSERT_EQ(getrlimit(RLIMIT_NOFILE, &files), 0);
+    char output[64];
+    testing::internal::CaptureStderr();
+    const rlimit none = {0, files.rlim_max};
+    setrlimit(RLIMIT_NOFILE, &none);
+    const int status = mpisec_ask("/opt/mpisec", words_of_program, environment, 0, output, sizeof output);
+    setrlimit(RLIMIT_NOFILE, &files);
+    EXPECT_EQ(testing::internal::GetCapturedStderr(),
+              "mpisec: /opt/mpisec cannot be asked: Too many open files: this step is not started, as it "
+              "could not be protected.\n");
+    EXPECT_EQ(status, 127);
 }
 
 }  // namespace
