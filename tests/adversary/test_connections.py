@@ -26,7 +26,7 @@ NOT_SENT = rf"connection with {ADDRESS} .*\bsent there"
 FOREIGN = rf"{ADDRESS}.*(as MPIsec (does|answers)|without an answer)"  # the other side has no such records
 UNKNOWN = rf"connection (with|from) {ADDRESS} .*cannot be authenticated"
 WRITTEN = b"WRITTEN-BY-THE-ATTACKER!"
-MESSAGES, LENGTH, LONG, THE_LONG_ONE, GATHERED, BYTES = 10, 1000, 300000, 2, 80000, 4096  # of connected.c
+MESSAGES, LENGTH, LONG, THE_LONG_ONE, GATHERED, BYTES, VISITS = 10, 1000, 300000, 2, 80000, 4096, 2000  # of connected.c
 GARBAGE = "ff" * 8
 MORE = 1 << 6  # in the last byte of a record's length: it is not the end of what was sent
 
@@ -286,6 +286,18 @@ def test_a_stranger(jobs, mpi, connections, text, sentence):
     assert visited.outcome == AS_PLAIN, visited.story
     assert "bytes refused" in visited.said and "bytes kept" not in visited.said, visited.story
     assert re.search(sentence, visited.said) and ", and was refused" in visited.said, visited.story
+
+
+@pytest.mark.parametrize("text", ["GET / HTTP/1.0", "MPIsecC1" + "?" * 24 + "!" * 100], ids=["foreign", "false"])
+@pytest.mark.parametrize("mpi,connections", ALL)
+def test_a_crowd(jobs, mpi, connections, text):
+    """What a rank keeps of strangers does not add up. (Without the library below, which knows a few hundred connections.)"""
+    job = jobs(mpi, connections)
+    settings = {name: value for name, value in job.settings.items() if not name.startswith("MPISEC_STALL")}
+    result = job.cluster.run([job.victim, "crowd", text], ranks=2, mpi=mpi, env=settings, timeout=60, mpisec=job.binary).check()
+    came = [int(number) for number in re.findall(r"^crowd of (\d+)$", result.stdout, re.MULTILINE)]
+    assert len(came) == 2 and came[1] >= VISITS, result.stdout + result.stderr
+    assert int(re.search(r"^crowd took (-?\d+) bytes$", result.stdout, re.MULTILINE)[1]) < 100 * VISITS, result.stdout
 
 
 @pytest.mark.parametrize("mpi,connections", ALL)

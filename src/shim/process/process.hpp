@@ -247,10 +247,10 @@ struct Process {
     transport::RecentlySealed recently_sealed;               ///< sockets/handed_over.hpp
     std::atomic<int> connections_expecting{0};               ///< the same; expects_more()
     FirstUse<WatchedConnections> watched_connections;        ///< the same
-    std::atomic<Connection*> closed_connections{nullptr};    ///< the same; all that have been closed
-    std::atomic<int> unanswered{0};  ///< the same; connections that were closed before the first word
-    std::atomic<int> strangers{0};   ///< the same; connections that were refused
-    SocketTable sockets;             ///< the same
+    std::atomic<Connection*> closed_connections{nullptr};    ///< the same; which others may use
+    std::atomic<int> unanswered{0};  ///< sockets/failed_connections.cpp; closed before the first word
+    std::atomic<int> strangers{0};   ///< the same; refused
+    SocketTable sockets;             ///< sockets/connections.cpp
     /// sockets/callers.cpp; whether the program has a sanitizer's runtime; -1: not looked for yet
     std::atomic<int> sanitized{-1};
 

@@ -6,12 +6,13 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <cstdlib>
 #include <cstring>
 #include <map>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 
 #include "keys/key_file.hpp"
 #include "shim/pmpi/real.hpp"
@@ -20,6 +21,7 @@
 #include "shim/runtime/pool.hpp"
 #include "shim/runtime/state.hpp"
 #include "shim/sockets/callers.hpp"
+#include "shim/sockets/failed_connections.hpp"
 #include "transport/authenticated_stream.hpp"
 
 namespace mpisec::shim {
@@ -40,14 +42,14 @@ struct ConnectionCredentials {
     keys::Secret secret;
 };
 
+/// Serves one connection after another, and exists until the process ends: a thread may have found it in the table just before another one closed the
+/// connection. Such a thread sees, under the lock, that the table has it no more for that descriptor.
 struct Connection {
-    Connection(AuthenticatedStream::Side side, const sockaddr_storage& other,
-               const transport::Destination& destination);
     std::mutex lock;
-    const std::string peer;  ///< for sentences
-    const pid_t process_id = getpid();
+    std::string peer;  ///< for sentences
+    std::atomic<pid_t> process_id{0};
     Connection* next = nullptr;  ///< in the list of closed connections
-    AuthenticatedStream stream;
+    std::optional<AuthenticatedStream> stream;
 };
 
 /// An epoll(7) set, and the value by which it refers to a connection.
@@ -62,16 +64,6 @@ struct WatchedConnections {
 namespace {
 
 using transport::Destination;
-
-/// Takes the rank from the launcher's variables: MPIsec knows it only after MPI_Init, in which connections are made already.
-void know_rank() {
-    if ((gate.phase != Phase::before && gate.phase != Phase::starting) || state.world.rank != 0) return;
-    for (const char* variable : {"PMI_RANK", "OMPI_COMM_WORLD_RANK", "PMIX_RANK", "SLURM_PROCID"})
-        if (const char* rank = std::getenv(variable)) {
-            state.world.rank = std::atoi(rank);
-            return;
-        }
-}
 
 /// The library that the user has asked for, where it has the cipher, else the one that takes the least time for short data.
 const aead::Library& library_for_tags(std::string_view asked) {
@@ -151,15 +143,32 @@ void count_expecting(int change) {
     if (change != 0) process.connections_expecting.fetch_add(change, std::memory_order_acq_rel);
 }
 
-/// Other threads may be about to use the connection, so the object stays; what it holds is released.
+/// These, linked by `next`, may serve other connections.
+void keep_for_others(Connection* first) {
+    if (!first) return;
+    Connection* others = nullptr;
+    if (process.closed_connections.compare_exchange_strong(others, first)) return;
+    Connection* last = first;
+    while (last->next) last = last->next;
+    do last->next = others;
+    while (!process.closed_connections.compare_exchange_weak(others, first));
+}
+
+/// Null when there is none. Takes all for a moment: the first alone could be taken, used and closed by others while this thread looks at its `next`.
+Connection* closed_connection() {
+    Connection* first = process.closed_connections.exchange(nullptr);
+    if (first) keep_for_others(std::exchange(first->next, nullptr));
+    return first;
+}
+
 void retire(Connection* connection) {
     if (!connection) return;
-    const std::lock_guard guard(connection->lock);
-    count_expecting(-static_cast<int>(connection->stream.expects_more()));
-    connection->stream.end();
-    connection->next = process.closed_connections.load();
-    while (!process.closed_connections.compare_exchange_weak(connection->next, connection)) {
+    {
+        const std::lock_guard guard(connection->lock);
+        count_expecting(-static_cast<int>(connection->stream->expects_more()));
+        connection->stream->end();
     }
+    keep_for_others(connection);
 }
 
 /// In a buffer of MPIsec's, or copied from one behind a header of the MPI library's.
@@ -198,77 +207,54 @@ WatchName name_of(int set, const epoll_event& event) {
     return {set, data};
 }
 
-constexpr int most_strangers_named = 8;
-constexpr const char* why_false =
-    "Either the node there has another key than this one (compare `mpisec key show`), or the nodes see each "
-    "other's addresses translated (then set MPISEC_CONNECTIONS=plain), or something between the nodes "
-    "changes what is sent.";
-constexpr const char* why_strange =
-    "Either a rank there runs without MPIsec, or with another version or value of MPISEC_CONNECTIONS; or ";
-
-/// For a connection that this process has asked for.
-[[noreturn]] void end_for_answer(const std::string& with, AuthenticatedStream::Failure failure) {
-    using Failure = AuthenticatedStream::Failure;
-    if (failure == Failure::not_ours)
-        abort_job(with + " is not answered as MPIsec answers. " + why_strange +
-                  "something between the nodes answers for it.");
-    abort_job(with + (failure == Failure::refused ? " was refused there. " : " cannot be authenticated. ") +
-              why_false);
-}
-
-/// For a connection that may not be one of the job's.
-void say_who_was_refused(const std::string& peer, AuthenticatedStream::Failure failure) {
-    const std::string from = "A connection from " + peer + " to the MPI library ";
-    const bool not_ours = failure == AuthenticatedStream::Failure::not_ours;
-    if (not_ours && gate.phase == Phase::starting)  // a rank without MPIsec would wait for ever
-        abort_job(from + "does not begin as MPIsec does. " + why_strange + "it is none of this job's.");
-    if (process.strangers.fetch_add(1) >= most_strangers_named) return;
-    if (not_ours)
-        return say(from + "does not begin as MPIsec does, and was refused. " + why_strange +
-                   "it is none of this job's.");
-    say(from + "cannot be authenticated, and was refused. " + why_false);
-}
-
-void say_what_failed(const Connection& connection, AuthenticatedStream::Failure failure) {
-    using Failure = AuthenticatedStream::Failure;
-    const std::string with = "The MPI library's connection with " + connection.peer;
-    know_rank();
-    if (failure == Failure::later)
-        abort_job(with +
-                  " brought what was not sent there: it was changed, dropped, repeated or injected between "
-                  "the nodes. The MPI library has got nothing of it.");
-    if (failure == Failure::no_memory)
-        abort_job(with + " cannot be authenticated: the crypto library failed.");
-    if (connection.stream.side() == AuthenticatedStream::Side::client) end_for_answer(with, failure);
-    say_who_was_refused(connection.peer, failure);
-}
-
-/// Two processes that connect to each other close one of the two connections, so some may stay unanswered; but libfabric would try for
-/// ever.
-void count_unanswered(const Connection& connection) {
-    constexpr int most_unanswered = 64;
-    if (gate.phase != Phase::starting || process.unanswered.fetch_add(1) != most_unanswered) return;
-    know_rank();
-    abort_job("The MPI library's connections, the last of them with " + connection.peer +
-              ", are closed without an answer. " + why_strange + "something between the nodes closes them.");
-}
-
 /// Runs `action` on the stream. Reports when that makes the stream fail, but only after giving back the lock, because the MPI library may
-/// use the connection then.
-template <class Action>
-auto on_stream(Connection& connection, Action action) {
-    AuthenticatedStream& stream = connection.stream;
+/// use the connection then. `if_closed`: the answer, with errno ECONNRESET, when another thread has closed the connection.
+template <class Answer, class Action>
+Answer on_stream(Connection& connection, int descriptor, Answer if_closed, Action action) {
     std::unique_lock guard(connection.lock);
+    if (connection_on(descriptor) != &connection) {
+        errno = ECONNRESET;
+        return if_closed;
+    }
+    AuthenticatedStream& stream = *connection.stream;
     const bool failed_before = stream.failure() != AuthenticatedStream::Failure::none;
     const bool expected_more = stream.expects_more();
-    const auto result = action(stream);
+    const Answer answer = action(stream);
     const int error = errno;
     count_expecting(stream.expects_more() - expected_more);
     const AuthenticatedStream::Failure failure = stream.failure();
-    guard.unlock();
-    if (!failed_before && failure != AuthenticatedStream::Failure::none) say_what_failed(connection, failure);
+    if (!failed_before && failure != AuthenticatedStream::Failure::none) {
+        const std::string peer = connection.peer;
+        const AuthenticatedStream::Side side = stream.side();
+        guard.unlock();
+        say_what_failed(peer, side, failure);
+    }
     errno = error;
-    return result;
+    return answer;
+}
+
+/// Whether anything was sent or received on the connection with this descriptor.
+bool has_begun(int descriptor) {
+    Connection* connection = connection_on(descriptor);
+    return connection && on_stream(*connection, descriptor, false,
+                                   [](const AuthenticatedStream& stream) { return stream.begun(); });
+}
+
+/// From now on the descriptor's connection is authenticated, on the side that this process is of.
+void begin(int descriptor, AuthenticatedStream::Side side, const sockaddr_storage& other,
+           const Destination& destination) {
+    Connection* connection = closed_connection();
+    if (!connection) connection = new Connection;
+    {
+        const std::lock_guard guard(connection->lock);
+        connection->peer = text_of(other);
+        connection->process_id = getpid();
+        const ConnectionCredentials& credentials = *process.connection_credentials;
+        connection->stream.emplace(side, destination,
+                                   transport::Credentials{*credentials.library, credentials.secret},
+                                   system_calls().on_sockets, sealed_from);
+    }
+    remember(descriptor, place_of(descriptor, true), connection);
 }
 
 }  // namespace
@@ -291,13 +277,6 @@ ConnectionCredentials::ConnectionCredentials() {
     library = &library_for_tags(settings.aead);
 }
 
-Connection::Connection(AuthenticatedStream::Side side, const sockaddr_storage& other,
-                       const Destination& destination)
-    : peer(text_of(other)),
-      stream(side, destination,
-             {*process.connection_credentials->library, process.connection_credentials->secret},
-             system_calls().on_sockets, sealed_from) {}
-
 Connection* connection_on(int descriptor) {
     if (descriptor < 0) return nullptr;
     const std::atomic<Connection*>* place = place_of(descriptor, false);
@@ -318,10 +297,8 @@ void connecting(int descriptor, const sockaddr* to, const void* caller) {
         if (known && there.bytes == here.bytes) return;
         abort_job(wrong);
     }
-    const Connection* earlier = connection_on(descriptor);
-    if (earlier && earlier->stream.begun()) return;  // connect() may be called again to ask how far it is
-    remember(descriptor, place_of(descriptor, true),
-             new Connection(AuthenticatedStream::Side::client, peer, destination_of(there)));
+    if (has_begun(descriptor)) return;  // connect() may be called again to ask how far it is
+    begin(descriptor, AuthenticatedStream::Side::client, peer, destination_of(there));
 }
 
 bool accepted(int descriptor, const void* caller) {
@@ -334,27 +311,26 @@ bool accepted(int descriptor, const void* caller) {
     const std::string& wrong = process.connection_credentials->wrong;
     if (!wrong.empty() && has_peer && there.bytes == here.bytes) return true;
     if (!wrong.empty() || !has_peer) return false;
-    remember(descriptor, place_of(descriptor, true),
-             new Connection(AuthenticatedStream::Side::server, peer, destination_of(here)));
+    begin(descriptor, AuthenticatedStream::Side::server, peer, destination_of(here));
     return true;
 }
 
 ssize_t send_on(Connection& connection, int descriptor, std::span<const iovec> pieces, int flags) {
-    return on_stream(connection,
+    return on_stream(connection, descriptor, ssize_t{-1},
                      [&](AuthenticatedStream& stream) { return stream.send(descriptor, pieces, flags); });
 }
 
 ssize_t receive_on(Connection& connection, int descriptor, std::span<const iovec> pieces, int flags) {
-    bool has_heard = false;
-    const ssize_t n = on_stream(connection, [&](AuthenticatedStream& stream) {
+    std::string silent;  // who has closed without an answer
+    const ssize_t n = on_stream(connection, descriptor, ssize_t{-1}, [&](AuthenticatedStream& stream) {
         const ssize_t received = stream.receive(descriptor, pieces, flags);
-        has_heard = stream.has_heard();
+        const bool ended = received == 0 || (received < 0 && errno == ECONNRESET);
+        if (ended && stream.side() == AuthenticatedStream::Side::client && !stream.has_heard())
+            silent = connection.peer;
         return received;
     });
     const int error = errno;
-    const bool ended = n == 0 || (n < 0 && error == ECONNRESET);
-    const bool client = connection.stream.side() == AuthenticatedStream::Side::client;
-    if (ended && client && !has_heard) count_unanswered(connection);
+    if (!silent.empty()) count_unanswered(silent);
     if (n > 0 && process.unanswered.load(std::memory_order_relaxed) != 0) process.unanswered = 0;
     errno = error;
     return n;
@@ -388,8 +364,9 @@ int leave_out_incomplete(int set, epoll_event* events, int n) {
         const int descriptor = descriptor_of(event);
         Connection* connection = connection_on(descriptor);
         if (!connection) return false;
-        const bool has = on_stream(
-            *connection, [&](AuthenticatedStream& stream) { return stream.has_something(descriptor); });
+        const bool has = on_stream(*connection, descriptor, true, [&](AuthenticatedStream& stream) {
+            return stream.has_something(descriptor);
+        });
         if (!has) event.events &= ~std::uint32_t{EPOLLIN};
         return event.events == 0;
     };

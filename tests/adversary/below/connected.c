@@ -1,6 +1,7 @@
 /* Memory of each rank while the ranks of two nodes send each other messages, for an attacker who writes to that memory or asks for it.
  *
  *     connected stranger TEXT     rank 0 also connects to where the last rank listens, not through the MPI library, and sends that TEXT
+ *     connected crowd TEXT        as often as VISITS, one connection after the other, and rank 1 says how much memory that has cost it
  *     connected again             and sends what the first connection to the last rank began with (below.c)
  *
  * BELOW_CLEAR is the text that the memory is full of. Addresses are not randomized, so that what one job prints holds for the next. */
@@ -9,6 +10,7 @@
 #include <dlfcn.h>
 #include <errno.h>
 #include <ifaddrs.h>
+#include <malloc.h>
 #include <mpi.h>
 #include <netinet/in.h>
 #include <stdint.h>
@@ -28,7 +30,7 @@ enum {
     GATHERED = 80000,
     MOST_RANKS = 4
 };
-enum { MOST_LISTENERS = 8, MOST_DESCRIPTORS = 256, SECONDS = 1 };
+enum { MOST_LISTENERS = 8, MOST_DESCRIPTORS = 256, SECONDS = 1, VISITS = 2000 };
 
 static char memory[BYTES] __attribute__((aligned(4096)));
 static char message[LONG], gathered[MOST_RANKS * GATHERED];
@@ -120,6 +122,45 @@ static void visit(const struct listeners* listeners, const char* text, size_t le
     }
 }
 
+/* Each connection that is refused is followed by the next, at most so many. Says how many there were. */
+static void visit_often(const struct listeners* listeners, const char* text, int most) {
+    const struct timeval limit = {SECONDS, 0};
+    int refused = 0;
+    for (int i = 0; i < listeners->count; ++i) {
+        char answer[LENGTH];
+        ssize_t n = 0;
+        for (int k = 0; k < most && (n == 0 || (n < 0 && errno == ECONNRESET)); ++k) {
+            int fd = socket(AF_INET, SOCK_STREAM, 0);
+            setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof limit);
+            n = connect(fd, (const struct sockaddr*)&listeners->places[i], sizeof listeners->places[i]);
+            if (n == 0) n = write(fd, text, strlen(text));
+            while (n > 0) n = recv(fd, answer, sizeof answer, 0);
+            const int error = errno;
+            close(fd);
+            errno = error;
+            refused += n == 0 || error == ECONNRESET;
+        }
+    }
+    printf("crowd of %d\n", refused);
+    fflush(stdout);
+}
+
+static void let_a_crowd_in(int rank, const char* text) {
+    struct listeners listeners = find_listeners();
+    size_t before = 0;
+    if (rank == 1) MPI_Send(&listeners, sizeof listeners, MPI_BYTE, 0, 1, MPI_COMM_WORLD);
+    if (rank == 0) MPI_Recv(&listeners, sizeof listeners, MPI_BYTE, 1, 1, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+    for (int turn = 0; turn < 2; ++turn) { /* the first are those that cost something once */
+        if (rank == 0) visit_often(&listeners, text, turn == 0 ? VISITS / 10 : VISITS);
+        if (rank == 0) MPI_Send(NULL, 0, MPI_BYTE, 1, 1, MPI_COMM_WORLD);
+        if (rank != 1) continue;
+        MPI_Recv(NULL, 0, MPI_BYTE, 0, 1, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+        if (turn == 0) before = mallinfo2().uordblks;
+        if (turn == 1) printf("crowd took %lld bytes\n", (long long)(mallinfo2().uordblks - before));
+    }
+    fflush(stdout);
+}
+
 /* What the first connection to that rank began with. */
 static size_t opening_of(int rank, char* bytes, size_t most) {
     char path[4096];
@@ -163,7 +204,10 @@ int main(int argc, char** argv) {
     if (section) *section = 1;
     printf("rank %d at %p\n", rank, (void*)memory);
     fflush(stdout);
-    if (argc > 1) let_a_stranger_in(rank, size - 1, argv + 1);
+    if (argc > 2 && strcmp(argv[1], "crowd") == 0)
+        let_a_crowd_in(rank, argv[2]);
+    else if (argc > 1)
+        let_a_stranger_in(rank, size - 1, argv + 1);
     const uint64_t messages = exchange(rank, (rank + size / 2) % size);
     say(rank, "messages", messages);
     say(rank, "gathered", gather(rank, size));
