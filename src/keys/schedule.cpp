@@ -16,6 +16,14 @@
 //   message key                  "mpisec v1 segments"        | counter(8)
 // Expand(collective sealed block key, info):
 //   sealed block key             "mpisec v1 large box"       | nonce(12)
+//
+// What exists before the job secret does follows from the long-term key, which is uniformly random, too.
+// Expand(long-term key, info):
+//   connection secret            "mpisec v1 connections"
+// Expand(connection secret, info); these labels end in a zero byte:
+//   connection key               "client early" | to(18) | client's nonce(24)
+//                                "client"       | to(18) | client's nonce(24) | server's nonce(24)
+//                                "server"       | to(18) | client's nonce(24) | server's nonce(24)
 #include "keys/schedule.hpp"
 
 #include <algorithm>
@@ -37,7 +45,7 @@ void require_alive(const Secret& secret) {
 void expand(const Secret& key, std::string_view label, Bytes first, Bytes second,
             std::span<std::uint8_t> out) {
     require_alive(key);
-    std::uint8_t info[64];
+    std::uint8_t info[96];
     std::uint8_t* end = std::copy(label.begin(), label.end(), info);
     end = std::copy(first.begin(), first.end(), end);
     end = std::copy(second.begin(), second.end(), end);
@@ -110,6 +118,19 @@ void same_node_hash_key(const Secret& job_secret, std::int32_t node, std::span<s
     std::uint8_t number[4];
     store_le(number, node);
     expand(job_secret, "mpisec v1 short hash", number, {}, out);
+}
+
+Secret connection_secret(const Secret& long_term) {
+    Secret secret;
+    expand(long_term, "mpisec v1 connections", {}, {}, {secret.data(), secret_bytes});
+    return secret;
+}
+
+void connection_key(const Secret& connections, ConnectionUse use, std::span<const std::uint8_t, 18> to,
+                    Bytes nonces, std::uint8_t* out) {
+    using namespace std::string_view_literals;
+    constexpr std::string_view labels[] = {"client early\0"sv, "client\0"sv, "server\0"sv};
+    expand(connections, labels[static_cast<std::size_t>(use)], to, nonces, {out, secret_bytes});
 }
 
 }  // namespace mpisec::keys

@@ -54,4 +54,19 @@ void same_node_key(const Secret& job_secret, std::int32_t node, std::uint8_t* ou
 /// The same for the hash of short messages: fills all of `out`, at most 8160 bytes.
 void same_node_hash_key(const Secret& job_secret, std::int32_t node, std::span<std::uint8_t> out);
 
+/// What the keys of all connections of a process are derived from, so that the long-term key need not stay in memory.
+Secret connection_secret(const Secret& long_term);
+
+/// Which records of a connection a key is for.
+enum class ConnectionUse : std::uint8_t {
+    client_early,  ///< from the side that connects, before it has the other's nonce
+    client,        ///< from the side that connects
+    server,        ///< from the side that accepts
+};
+
+/// The key of these records on the connection to the address and port `to`: 32 bytes to `out`. It follows from the nonces of both sides, client first,
+/// 48 bytes in all; for client_early from the client's alone.
+void connection_key(const Secret& connections, ConnectionUse use, std::span<const std::uint8_t, 18> to,
+                    std::span<const std::uint8_t> nonces, std::uint8_t* out);
+
 }  // namespace mpisec::keys

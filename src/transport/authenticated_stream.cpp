@@ -9,6 +9,9 @@
 #include "base/bytes.hpp"
 
 namespace mpisec::transport {
+
+using Use = keys::ConnectionUse;
+
 namespace {
 
 constexpr std::array<std::uint8_t, 8> magic = {'M', 'P', 'I', 's', 'e', 'c', 'C', '1'};

@@ -46,10 +46,10 @@ struct SocketCalls {
 /// What a stream derives its keys with.
 struct Credentials {
     const aead::Library& library;
-    const keys::Secret& secret;  ///< connection_secret()
+    const keys::Secret& secret;  ///< keys::connection_secret()
 };
 
-/// From which offset on all of these bytes are of a message that MPIsec has sealed: from 0 to `n`, none of them.
+/// Returns the offset from which on the bytes belong to one sealed message; `n` if none do.
 using SealedFrom = std::size_t (*)(const void* data, std::size_t n);
 
 class AuthenticatedStream {

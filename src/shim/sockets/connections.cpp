@@ -273,7 +273,7 @@ ConnectionCredentials::ConnectionCredentials() {
         wrong = key.error().message;
         return;
     }
-    secret = transport::connection_secret(*key);
+    secret = keys::connection_secret(*key);
     library = &library_for_tags(settings.aead);
 }
 

@@ -37,7 +37,7 @@ int main(int, char** argv) {
     std::array<std::uint8_t, keys::secret_bytes> bytes{};
     for (std::size_t i = 0; i < bytes.size(); ++i)
         bytes[i] = static_cast<std::uint8_t>(std::stoi(std::string(argv[2] + 2 * i, 2), nullptr, 16));
-    const keys::Secret secret = connection_secret(keys::Secret(bytes));
+    const keys::Secret secret = keys::connection_secret(keys::Secret(bytes));
     sockaddr_in address{};
     address.sin_family = AF_INET;
     inet_pton(AF_INET, argv[3], &address.sin_addr);

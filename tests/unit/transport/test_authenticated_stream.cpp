@@ -26,7 +26,7 @@ using Failure = AuthenticatedStream::Failure;
 keys::Secret secret(std::uint8_t first) {
     std::array<std::uint8_t, keys::secret_bytes> bytes{};
     bytes[0] = first;
-    return connection_secret(keys::Secret(bytes));
+    return keys::connection_secret(keys::Secret(bytes));
 }
 
 /// Two ends of a TCP connection, which do not block.
