@@ -4,6 +4,7 @@
 #include <array>
 #include <cerrno>
 #include <cstring>
+#include <new>
 #include <utility>
 
 #include "base/bytes.hpp"
@@ -160,12 +161,14 @@ ssize_t AuthenticatedStream::send(int socket, std::span<const iovec> given, int 
 
 /// True when all of the rest is on its way; otherwise errno says why not.
 bool AuthenticatedStream::send_rest(int socket, int flags) {
-    std::vector<std::uint8_t>& rest = out_.rest;
-    const ssize_t n = calls_.send(socket, rest.data(), rest.size(), flags);
+    Rest& rest = out_.rest;
+    const ssize_t n = calls_.send(socket, rest.bytes.get() + rest.begin, rest.end - rest.begin, flags);
     if (n < 0) return false;
-    rest.erase(rest.begin(), rest.begin() + n);
+    rest.begin += static_cast<std::size_t>(n);
     errno = EAGAIN;
-    return rest.empty();
+    if (!rest.empty()) return false;
+    rest = {};
+    return true;
 }
 
 /// Sends bytes that MPIsec has sealed, straight from where they are.
@@ -185,11 +188,11 @@ ssize_t AuthenticatedStream::pass_on(int socket, Pieces& pieces, int flags) {
 
 /// Exists only while it is sent: with a buffer for each connection, the buffers of many connections would add up.
 struct AuthenticatedStream::Record {
-    /// With room for `most` of the library's bytes.
+    /// With room for `most` of the library's bytes; `bytes` is null where there is no memory for them.
     explicit Record(std::size_t most) {
         const std::size_t needed = hello_bytes + header_bytes + most + aead::tag_bytes;
         if (needed <= sizeof small) return;
-        large.reset(new std::uint8_t[needed]);
+        large.reset(new (std::nothrow) std::uint8_t[needed]);
         bytes = large.get();
     }
     void append(const void* from, std::size_t n) {
@@ -259,10 +262,22 @@ ssize_t AuthenticatedStream::send_both_parts(int socket, Pieces pieces, const Re
     return calls_.sendmsg(socket, &message, flags);
 }
 
+/// False when there is no memory for it.
+bool AuthenticatedStream::keep_rest(Record& record, std::size_t sent) {
+    Rest& rest = out_.rest;
+    rest = {std::move(record.large), sent, record.size};
+    if (rest.bytes) return true;
+    rest = {std::unique_ptr<std::uint8_t[]>(new (std::nothrow) std::uint8_t[record.size - sent]), 0,
+            record.size - sent};
+    if (!rest.bytes) return false;
+    std::memcpy(rest.bytes.get(), record.bytes + sent, rest.end);
+    return true;
+}
+
 /// Sends a record of the next pieces. Returns how many of the library's bytes count as taken.
 ssize_t AuthenticatedStream::send_record(int socket, Pieces& pieces, int flags) {
     Record record(std::min(pieces.total(), most_authenticated));
-    if (!make_record(pieces, record)) return fail(Failure::no_memory);
+    if (!record.bytes || !make_record(pieces, record)) return fail(Failure::no_memory);
     const ssize_t sent = send_both_parts(socket, pieces, record, flags);
     if (sent < 0) return -1;  // nobody has seen this record's tag: its number may be used again
     out_.records++;
@@ -270,7 +285,7 @@ ssize_t AuthenticatedStream::send_record(int socket, Pieces& pieces, int flags) 
     out_.passing = record.passing;
     auto n = static_cast<std::size_t>(sent);
     if (n < record.size) {
-        out_.rest.assign(record.bytes + n, record.bytes + record.size);
+        if (!keep_rest(record, n)) return fail(Failure::no_memory);
         n = record.authenticated - 1;
     } else {
         n -= record.size;
@@ -435,7 +450,8 @@ ssize_t AuthenticatedStream::fill(int socket, std::size_t room, int flags) {
     discard(socket, std::exchange(in_.in_socket, 0));
     if (in_.begin == in_.end) in_.begin = in_.end = 0;
     const std::size_t known = std::max(in_.expected, in_.usual);
-    reserve(std::max(known > held() ? known - held() : 0, smallest_buffer));
+    if (!reserve(std::max(known > held() ? known - held() : 0, smallest_buffer)))
+        return fail(Failure::no_memory);
     const std::size_t most = in_.capacity - in_.end;
     const int look = room >= held() + most ? 0 : MSG_PEEK;
     const ssize_t n = calls_.recv(socket, in_.bytes.get() + in_.end, most, flags | look);
@@ -446,12 +462,13 @@ ssize_t AuthenticatedStream::fill(int socket, std::size_t room, int flags) {
     return n;
 }
 
-/// Makes room for `more` bytes after those that are held.
-void AuthenticatedStream::reserve(std::size_t more) {
-    if (in_.capacity - in_.end >= more) return;
+/// Makes room for `more` bytes after those that are held. False when there is no memory for them.
+bool AuthenticatedStream::reserve(std::size_t more) {
+    if (in_.capacity - in_.end >= more) return true;
     const std::size_t needed = held() + more;
     if (in_.capacity < needed) {
-        std::unique_ptr<std::uint8_t[]> larger(new std::uint8_t[needed]);
+        std::unique_ptr<std::uint8_t[]> larger(new (std::nothrow) std::uint8_t[needed]);
+        if (!larger) return false;
         if (held() > 0) std::memcpy(larger.get(), in_.bytes.get() + in_.begin, held());
         in_.bytes = std::move(larger);
         in_.capacity = needed;
@@ -460,6 +477,7 @@ void AuthenticatedStream::reserve(std::size_t more) {
     }
     in_.end = held();
     in_.begin = 0;
+    return true;
 }
 
 /// Takes from the socket what was only peeked at and is done with. While the library can still receive bytes without reading the socket,

@@ -25,7 +25,6 @@
 #include <cstdint>
 #include <memory>
 #include <span>
-#include <vector>
 
 #include "transport/connection_keys.hpp"
 
@@ -61,7 +60,7 @@ class AuthenticatedStream {
         refused,    ///< the other side could not verify this side's first record
         first,      ///< the other side's first record has a wrong tag: another key, or changed on the way
         later,      ///< a later record has a wrong tag: changed, dropped, replayed or injected on the way
-        no_memory,  ///< or the crypto library failed
+        no_memory,  ///< there is none, or the crypto library failed
         ended,
     };
 
@@ -89,12 +88,17 @@ class AuthenticatedStream {
     Side side() const { return side_; }
 
   private:
+    /// What is left of a record that the socket took in part; one byte of it counts as not taken.
+    struct Rest {
+        std::unique_ptr<std::uint8_t[]> bytes;
+        std::size_t begin = 0, end = 0;
+        bool empty() const { return begin == end; }
+    };
     struct Sending {
         aead::Key early, key;
         std::uint64_t records = 0;
         bool begun = false;  ///< the hello is sent
-        /// What is left of a record that the socket took in part; one byte of it counts as not taken.
-        std::vector<std::uint8_t> rest;
+        Rest rest;
         std::size_t passing = 0;  ///< P bytes still to come from the library
     };
     struct Receiving {
@@ -126,6 +130,7 @@ class AuthenticatedStream {
     bool send_rest(int socket, int flags);
     ssize_t send_both_parts(int socket, Pieces pieces, const Record& record, int flags);
     ssize_t send_record(int socket, Pieces& pieces, int flags);
+    bool keep_rest(Record& record, std::size_t sent);
     ssize_t pass_on(int socket, Pieces& pieces, int flags);
 
     Next read_hello();
@@ -136,7 +141,7 @@ class AuthenticatedStream {
     void take_from_socket(int socket);
     void discard(int socket, std::size_t n);
     std::size_t held() const { return in_.end - in_.begin; }
-    void reserve(std::size_t more);
+    bool reserve(std::size_t more);
 
     const Side side_;
     Failure failure_ = Failure::none;

@@ -1,7 +1,5 @@
 #include "shim/sockets/connections.hpp"
 
-#include <arpa/inet.h>
-#include <netinet/in.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -20,6 +18,7 @@
 #include "shim/runtime/errors.hpp"
 #include "shim/runtime/pool.hpp"
 #include "shim/runtime/state.hpp"
+#include "shim/sockets/addresses.hpp"
 #include "shim/sockets/callers.hpp"
 #include "shim/sockets/failed_connections.hpp"
 #include "transport/authenticated_stream.hpp"
@@ -79,59 +78,15 @@ const aead::Library& library_for_tags(std::string_view asked) {
               "MPISEC_CONNECTIONS=plain.");
 }
 
-struct Address {
-    std::array<std::uint8_t, 16> bytes{};
-    in_port_t port = 0;
-};
-
-/// False unless it is an IPv4 or IPv6 address.
-bool read_address(const sockaddr_storage& from, Address& to) {
-    if (from.ss_family == AF_INET6) {
-        const auto& six = reinterpret_cast<const sockaddr_in6&>(from);
-        std::memcpy(to.bytes.data(), &six.sin6_addr, to.bytes.size());
-        to.port = six.sin6_port;
-        return true;
-    }
-    const auto& four = reinterpret_cast<const sockaddr_in&>(from);
-    to.bytes[10] = to.bytes[11] = 0xff;
-    std::memcpy(to.bytes.data() + 12, &four.sin_addr, 4);
-    to.port = four.sin_port;
-    return from.ss_family == AF_INET;
-}
-
-Destination destination_of(const Address& address) {
-    Destination destination;
-    std::copy(address.bytes.begin(), address.bytes.end(), destination.begin());
-    std::memcpy(destination.data() + address.bytes.size(), &address.port, sizeof address.port);
-    return destination;
-}
-
-std::string text_of(const sockaddr_storage& address) {
-    char host[INET6_ADDRSTRLEN] = "?";
-    const bool six = address.ss_family == AF_INET6;
-    const void* bytes =
-        six ? static_cast<const void*>(&reinterpret_cast<const sockaddr_in6&>(address).sin6_addr)
-            : &reinterpret_cast<const sockaddr_in&>(address).sin_addr;
-    inet_ntop(address.ss_family, bytes, host, sizeof host);
-    return host;
-}
-
-using Name = int (*)(int, sockaddr*, socklen_t*);
-
-bool read_name(Name name, int descriptor, sockaddr_storage& storage) {
-    socklen_t size = sizeof storage;
-    return name(descriptor, reinterpret_cast<sockaddr*>(&storage), &size) == 0;
-}
-
 std::atomic<Connection*>* place_of(int descriptor, bool make) {
     SocketTable& table = process.sockets;
     const auto number = static_cast<std::size_t>(descriptor);
     if (number / SocketTable::page_size >= table.pages.size()) return nullptr;
-    auto& page = table.pages[number / SocketTable::page_size];
-    auto* entries = page.load(std::memory_order_acquire);
+    auto& table_page = table.pages[number / SocketTable::page_size];
+    auto* entries = table_page.load(std::memory_order_acquire);
     if (!entries && make) {
         auto* fresh = new std::atomic<Connection*>[SocketTable::page_size]();
-        if (page.compare_exchange_strong(entries, fresh, std::memory_order_acq_rel))
+        if (table_page.compare_exchange_strong(entries, fresh, std::memory_order_acq_rel))
             entries = fresh;
         else
             delete[] fresh;
@@ -177,12 +132,6 @@ std::size_t sealed_from(const void* data, std::size_t n) {
                             : process.recently_sealed.sealed_from(static_cast<const std::uint8_t*>(data), n);
 }
 
-bool is_stream(int descriptor) {
-    int type = 0;
-    socklen_t size = sizeof type;
-    return getsockopt(descriptor, SOL_SOCKET, SO_TYPE, &type, &size) == 0 && type == SOCK_STREAM;
-}
-
 void remember(int descriptor, std::atomic<Connection*>* place, Connection* connection) {
     if (!place)
         abort_job("A connection of the MPI library has the file descriptor " + std::to_string(descriptor) +
@@ -210,7 +159,7 @@ WatchName name_of(int set, const epoll_event& event) {
 /// Runs `action` on the stream. Reports when that makes the stream fail, but only after giving back the lock, because the MPI library may
 /// use the connection then. `if_closed`: the answer, with errno ECONNRESET, when another thread has closed the connection.
 template <class Answer, class Action>
-Answer on_stream(Connection& connection, int descriptor, Answer if_closed, Action action) {
+Answer on_locked_stream(Connection& connection, int descriptor, Answer if_closed, Action action) {
     std::unique_lock guard(connection.lock);
     if (connection_on(descriptor) != &connection) {
         errno = ECONNRESET;
@@ -233,11 +182,17 @@ Answer on_stream(Connection& connection, int descriptor, Answer if_closed, Actio
     return answer;
 }
 
+/// The same for a call of the MPI library's.
+template <class Answer, class Action>
+Answer on_stream(Connection& connection, int descriptor, Answer if_closed, Action action) {
+    return without_exceptions([&] { return on_locked_stream(connection, descriptor, if_closed, action); });
+}
+
 /// Whether anything was sent or received on the connection with this descriptor.
 bool has_begun(int descriptor) {
     Connection* connection = connection_on(descriptor);
-    return connection && on_stream(*connection, descriptor, false,
-                                   [](const AuthenticatedStream& stream) { return stream.begun(); });
+    return connection && on_locked_stream(*connection, descriptor, false,
+                                          [](const AuthenticatedStream& stream) { return stream.begun(); });
 }
 
 /// From now on the descriptor's connection is authenticated, on the side that this process is of.
@@ -255,6 +210,51 @@ void begin(int descriptor, AuthenticatedStream::Side side, const sockaddr_storag
                                    system_calls().on_sockets, sealed_from);
     }
     remember(descriptor, place_of(descriptor, true), connection);
+}
+
+/// A descriptor of `caller`'s has been connected.
+void examine_connected(int descriptor, const sockaddr& to, const void* caller) {
+    sockaddr_storage peer{}, local{};
+    Address there, here;
+    if ((to.sa_family != AF_INET && to.sa_family != AF_INET6) || !is_wanted(caller) || !is_stream(descriptor))
+        return;
+    std::memcpy(&peer, &to, to.sa_family == AF_INET6 ? sizeof(sockaddr_in6) : sizeof(sockaddr_in));
+    read_address(peer, there);
+    const std::string& wrong = process.connection_credentials->wrong;
+    if (!wrong.empty()) {  // a job on one node need not have a key
+        const bool known = read_name(getsockname, descriptor, local) && read_address(local, here);
+        if (known && there.bytes == here.bytes) return;
+        abort_job(wrong);
+    }
+    if (has_begun(descriptor)) return;  // connect() may be called again to ask how far it is
+    begin(descriptor, AuthenticatedStream::Side::client, peer, destination_of(there));
+}
+
+/// The same of one that `caller` has accepted. False: it must be closed.
+bool examine_accepted(int descriptor, const void* caller) {
+    sockaddr_storage peer{}, local{};
+    Address there, here;
+    if (!is_wanted(caller) || !is_stream(descriptor)) return true;
+    if (!read_name(getsockname, descriptor, local)) return false;
+    if (!read_address(local, here)) return true;
+    const bool has_peer = read_name(getpeername, descriptor, peer) && read_address(peer, there);
+    const std::string& wrong = process.connection_credentials->wrong;
+    if (!wrong.empty() && has_peer && there.bytes == here.bytes) return true;
+    if (!wrong.empty() || !has_peer) return false;
+    begin(descriptor, AuthenticatedStream::Side::server, peer, destination_of(here));
+    return true;
+}
+
+void note_watched(int set, int operation, int descriptor, const epoll_event* event, bool is_connection) {
+    WatchedConnections& watched = *process.watched_connections;
+    const std::lock_guard guard(watched.lock);
+    if (operation == EPOLL_CTL_DEL)
+        std::erase_if(watched.descriptors,
+                      [&](const auto& each) { return each.first.first == set && each.second == descriptor; });
+    else if (is_connection)
+        watched.descriptors[name_of(set, *event)] = descriptor;
+    else
+        watched.descriptors.erase(name_of(set, *event));
 }
 
 }  // namespace
@@ -284,35 +284,11 @@ Connection* connection_on(int descriptor) {
 }
 
 void connecting(int descriptor, const sockaddr* to, const void* caller) {
-    sockaddr_storage peer{}, local{};
-    Address there, here;
-    if (!to || (to->sa_family != AF_INET && to->sa_family != AF_INET6) || !is_wanted(caller) ||
-        !is_stream(descriptor))
-        return;
-    std::memcpy(&peer, to, to->sa_family == AF_INET6 ? sizeof(sockaddr_in6) : sizeof(sockaddr_in));
-    read_address(peer, there);
-    const std::string& wrong = process.connection_credentials->wrong;
-    if (!wrong.empty()) {  // a job on one node need not have a key
-        const bool known = read_name(getsockname, descriptor, local) && read_address(local, here);
-        if (known && there.bytes == here.bytes) return;
-        abort_job(wrong);
-    }
-    if (has_begun(descriptor)) return;  // connect() may be called again to ask how far it is
-    begin(descriptor, AuthenticatedStream::Side::client, peer, destination_of(there));
+    if (to) without_exceptions([&] { examine_connected(descriptor, *to, caller); });
 }
 
 bool accepted(int descriptor, const void* caller) {
-    sockaddr_storage peer{}, local{};
-    Address there, here;
-    if (!is_wanted(caller) || !is_stream(descriptor)) return true;
-    if (!read_name(getsockname, descriptor, local)) return false;
-    if (!read_address(local, here)) return true;
-    const bool has_peer = read_name(getpeername, descriptor, peer) && read_address(peer, there);
-    const std::string& wrong = process.connection_credentials->wrong;
-    if (!wrong.empty() && has_peer && there.bytes == here.bytes) return true;
-    if (!wrong.empty() || !has_peer) return false;
-    begin(descriptor, AuthenticatedStream::Side::server, peer, destination_of(here));
-    return true;
+    return without_exceptions([&] { return examine_accepted(descriptor, caller); });
 }
 
 ssize_t send_on(Connection& connection, int descriptor, std::span<const iovec> pieces, int flags) {
@@ -339,16 +315,8 @@ ssize_t receive_on(Connection& connection, int descriptor, std::span<const iovec
 void watch_connection(int set, int operation, int descriptor, const epoll_event* event) {
     if (!process.connections_begun.load(std::memory_order_acquire)) return;
     const bool is_connection = connection_on(descriptor) != nullptr;
-    if (operation == EPOLL_CTL_DEL ? !is_connection : !event) return;
-    WatchedConnections& watched = *process.watched_connections;
-    const std::lock_guard guard(watched.lock);
-    if (operation == EPOLL_CTL_DEL)
-        std::erase_if(watched.descriptors,
-                      [&](const auto& each) { return each.first.first == set && each.second == descriptor; });
-    else if (is_connection)
-        watched.descriptors[name_of(set, *event)] = descriptor;
-    else
-        watched.descriptors.erase(name_of(set, *event));
+    if (operation == EPOLL_CTL_DEL ? is_connection : event != nullptr)
+        without_exceptions([&] { note_watched(set, operation, descriptor, event, is_connection); });
 }
 
 int leave_out_incomplete(int set, epoll_event* events, int n) {

@@ -63,7 +63,7 @@ void say_what_failed(const std::string& peer, Side side, Failure failure) {
                   "the nodes. The MPI library has got nothing of it.");
     if (failure == Failure::no_memory)
         abort_job(with +
-                  " cannot be authenticated: the crypto library failed.");
+                  " cannot be authenticated: there is no memory for it, or the crypto library failed.");
     if (side == Side::client) end_for_answer(with, failure);
     say_who_was_refused(peer, failure);
 }
@@ -74,6 +74,11 @@ void count_unanswered(const std::string& peer) {
     know_rank();
     abort_job("The MPI library's connections, the last of them with " + peer +
               ", are closed without an answer. " + why_strange + "something between the nodes closes them.");
+}
+
+void end_without_memory() noexcept {
+    know_rank();
+    abort_job("There is no memory for a connection of the MPI library.");
 }
 
 }  // namespace mpisec::shim
