@@ -4,6 +4,7 @@
 
 #include <cstring>
 
+#include "base/constant_time.hpp"
 #include "provider/batches.hpp"
 
 namespace mpisec::provider {
@@ -22,9 +23,7 @@ void Keyring::set(const std::uint8_t* key, std::size_t n) {
     forget_in_batches(*this);
     // A program that sets the same key before every message pays for its schedule once. The comparison's time
     // does not depend on where the two differ.
-    unsigned different = set_ ? 0 : 1;
-    for (std::size_t i = 0; i < n; ++i) different |= static_cast<unsigned>(key_[i] ^ key[i]);
-    if (!different) return;
+    if (set_ && equal_in_constant_time(key_, key, n)) return;
     drop();
     std::memcpy(key_, key, n);
     set_ = true;

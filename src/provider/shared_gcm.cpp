@@ -9,6 +9,7 @@
 #include <new>
 #include <vector>
 
+#include "base/constant_time.hpp"
 #include "base/locked_slab.hpp"
 #include "provider/choice.hpp"
 #include "provider/libraries.hpp"
@@ -86,14 +87,9 @@ class Message {
     bool finish(bool encrypt, std::uint8_t* tag, std::size_t tag_n) {
         std::uint8_t computed[block] = {};
         if (tag_n == 0 || tag_n > block || !calculate(computed)) return false;
-        unsigned different = 0;
-        for (std::size_t i = 0; i < tag_n && !encrypt; ++i) {
-            different |= static_cast<unsigned>(computed[i] ^ tag[i]);
-            asm("" : "+r"(different));  // the compiler cannot stop at the first that differs
-        }
-        if (encrypt) std::memcpy(tag, computed, block);
-        explicit_bzero(computed, sizeof computed);
-        return different == 0;
+        if (!encrypt) return is_right_tag(computed, tag, tag_n);
+        std::memcpy(tag, computed, block);
+        return true;
     }
 
     Message* copied(void* slot) const {

@@ -8,6 +8,7 @@
 
 #include "aead/plugins/hardware_aes.hpp"
 #include "aead/plugins/plugin.hpp"
+#include "base/text_of_macro.hpp"
 
 namespace {
 

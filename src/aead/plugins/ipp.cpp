@@ -4,9 +4,10 @@
 
 #include <algorithm>
 
-#include "aead/plugins/constant_time.hpp"
 #include "aead/plugins/hardware_aes.hpp"
 #include "aead/plugins/plugin.hpp"
+#include "base/constant_time.hpp"
+#include "base/text_of_macro.hpp"
 
 namespace {
 
@@ -57,7 +58,7 @@ class State {
         std::uint8_t expected[tag_bytes] = {};
         return start(nonce, ad, ad_n) && run(ippsAES_GCMDecrypt, to, from, n) &&
                ippsAES_GCMGetTag(expected, tag_bytes, gcm()) == ippStsNoErr &&
-               plugins::equal_tags(expected, from + n);
+               mpisec::is_right_tag(expected, from + n);
     }
 
     bool ready;

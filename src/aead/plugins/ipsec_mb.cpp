@@ -3,9 +3,9 @@
 
 #include <optional>
 
-#include "aead/plugins/constant_time.hpp"
 #include "aead/plugins/hardware_aes.hpp"
 #include "aead/plugins/plugin.hpp"
+#include "base/constant_time.hpp"
 #include "base/startup_pages.hpp"
 
 namespace {
@@ -119,7 +119,7 @@ class State {
         } else {
             return false;
         }
-        return plugins::equal_tags(expected, from + n);
+        return mpisec::is_right_tag(expected, from + n);
     }
 
     bool ready;

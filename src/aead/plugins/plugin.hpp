@@ -27,9 +27,6 @@
         mpisec::aead::plugins::open<State>,                                                                 \
     };
 
-#define MPISEC_TEXT_(x) #x
-#define MPISEC_TEXT(x) MPISEC_TEXT_(x)
-
 namespace mpisec::aead::plugins {
 
 // Key states are in locked memory (S5). Made when the plug-in is loaded, before there are threads that use it; never destroyed: otherwise

@@ -6,13 +6,11 @@
 #include <algorithm>
 
 #include "aead/plugins/hardware_aes.hpp"
+#include "base/text_of_macro.hpp"
 #include "provider/plugins/keys.hpp"
 
 // ECB is marked as deprecated, because a mode that it is.
 #pragma GCC diagnostic ignored "-Wdeprecated-declarations"
-
-#define MPISEC_TEXT_(x) #x
-#define MPISEC_TEXT(x) MPISEC_TEXT_(x)
 
 namespace {
 

@@ -6,6 +6,7 @@
 #include <memory>
 
 #include "aead/plugins/hardware_aes.hpp"
+#include "base/constant_time.hpp"
 #include "provider/message_calls.hpp"
 #include "provider/plugins/keys.hpp"
 
@@ -200,7 +201,7 @@ struct Key {
             chacha.finish(encrypt, computed);
         else
             gcm.finish(encrypt, computed);
-        if (!encrypt) return equal(computed, tag, tag_n);
+        if (!encrypt) return mpisec::is_right_tag(computed, tag, tag_n);
         std::memcpy(tag, computed, sizeof computed);
         return true;
     }

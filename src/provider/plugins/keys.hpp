@@ -56,16 +56,4 @@ void* make(Arguments... arguments) {
     return nullptr;
 }
 
-/// Whether `computed` begins with the n bytes at `received`, in a time that does not depend on them. `computed`
-/// is wiped: of a forgery it is the tag that would have been right.
-inline bool equal(std::uint8_t (&computed)[16], const std::uint8_t* received, std::size_t n) {
-    unsigned different = n == 0 || n > sizeof computed;
-    for (std::size_t i = 0; i < n && i < sizeof computed; ++i) {
-        different |= static_cast<unsigned>(computed[i] ^ received[i]);
-        asm("" : "+r"(different));  // the compiler cannot stop at the first that differs
-    }
-    explicit_bzero(computed, sizeof computed);
-    return different == 0;
-}
-
 }  // namespace mpisec::provider
