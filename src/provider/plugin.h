@@ -46,7 +46,7 @@ struct mpisec_cipher_plugin {
     int (*crypt)(void* key, int encrypt, uint8_t* to, const uint8_t* from, size_t n, uint8_t* iv);
 
     /* AEADs, by pieces of any size. `associate`: more associated data before the first update; NULL: all of it
-     * has to come with start. `copy` is of a message in the middle, too. */
+     * has to come with start. `copy` also works in the middle of a message. */
     int (*start)(void* key, const uint8_t* iv, size_t iv_n, const uint8_t* ad, size_t ad_n);
     int (*associate)(void* key, const uint8_t* ad, size_t ad_n);
     int (*update)(void* key, int encrypt, uint8_t* to, const uint8_t* from, size_t n);

@@ -19,8 +19,8 @@ class RecentlySealed {
     /// `wire`: nonce, if it travels, ciphertext and tag, as given to the MPI library. Any thread. A message whose place another thread is writing
     /// to is not noted, and authenticated twice.
     void note(const std::uint8_t* wire, std::size_t n);
-    /// From which offset on these bytes are all of one sealed message, its beginning or all of it; `n` when they are not. What could be the MPI
-    /// library's header, up to its longest length, never counts as sealed. Any thread.
+    /// Returns the offset from which on the bytes belong to one sealed message, from its first byte on; `n` if none do. What could be the MPI library's
+    /// header, up to its longest length, never counts as sealed. Any thread.
     std::size_t sealed_from(const std::uint8_t* bytes, std::size_t n) const;
 
   private:
