@@ -57,7 +57,8 @@ int report_sealed_block_violation(const char* procedure, int sealer) {
 int report_length_violation(const char* procedure, std::size_t bytes) {
     const auto kind = static_cast<std::size_t>(Violation::malformed);
     say(std::string(texts[kind]) + "; in " + procedure + ": it has not the " + std::to_string(bytes) +
-        " bytes that were expected. Or the ranks called with different counts. Nothing unverified was delivered.");
+        " bytes that were expected. Or the ranks called with different counts. Nothing unverified was "
+        "delivered.");
     return codes[kind];
 }
 
