@@ -14,9 +14,8 @@ inline bool equal_in_constant_time(const std::uint8_t* left, const std::uint8_t*
         std::memcpy(&words[0], left, sizeof words[0]);
         std::memcpy(&words[1], right, sizeof words[1]);
         different |= words[0] ^ words[1];
-        asm(""
-            : "+r"(
-                different));  // the compiler does not know the value: it cannot stop at the first difference
+        // The compiler does not know the value: it cannot stop at the first difference.
+        asm("" : "+r"(different));
         left += sizeof words[0];
         right += sizeof words[0];
     }
