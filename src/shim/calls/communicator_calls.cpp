@@ -408,7 +408,8 @@ int Comm_disconnect(MPI_Comm* comm) {
         WaitScope waiting("MPI_Comm_disconnect", MPI_ANY_SOURCE, MPI_ANY_TAG);
         code = free_communicator(comm, real.Comm_disconnect);
     }
-    return handler && code == MPI_SUCCESS ? raise_on(handler->comm, met, "MPI_Comm_disconnect") : code;
+    if (met == MPI_SUCCESS || code != MPI_SUCCESS) return code;
+    return handler ? raise_on(handler->comm, met, "MPI_Comm_disconnect") : met;
 }
 
 }  // namespace mpisec::shim

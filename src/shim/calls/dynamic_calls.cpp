@@ -6,6 +6,7 @@
 
 #include "shim/calls/entry.hpp"
 #include "shim/calls/guarded.hpp"
+#include "shim/communicators/construction.hpp"
 #include "shim/dynamic/command.hpp"
 #include "shim/dynamic/worlds.hpp"
 #include "shim/p2p/communicator.hpp"
@@ -58,11 +59,13 @@ int hear_whether_protected(const char* procedure, int root, MPI_Comm comm) {
     if (comm == constants.comm_null || real.Comm_size(comm, &size) != MPI_SUCCESS || root < 0 ||
         root >= size || gate.phase == Phase::ended)
         return MPI_SUCCESS;  // the library reports what is wrong
-    const Communicator* parent = gate.phase == Phase::closed ? find_communicator(comm) : nullptr;
+    Communicator* parent = gate.phase == Phase::closed ? find_communicator(comm) : nullptr;
     int code = MPI_SUCCESS;
-    if (parent)
-        code = hand_down(*parent, root, &found, sizeof found);
-    else if (gate.phase != Phase::closed)  // all of them are on this node
+    if (parent) {
+        const AllLearned all =
+            tell_learned(procedure, *parent, hand_down(*parent, root, &found, sizeof found));
+        code = all.code;                     // after an attack on the telling all of them go on
+    } else if (gate.phase != Phase::closed)  // all of them are on this node
         code = real.Bcast(&found, 1, constants.int32, root, comm);
     if (code != MPI_SUCCESS || found) return code;
     return refusal_code(procedure, "bin/mpisec is not beside MPIsec's libraries where its root runs");

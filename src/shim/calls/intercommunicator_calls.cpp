@@ -148,31 +148,34 @@ struct Bridge {
     }
 };
 
-/// The leader's part: gets the other group's members, under seal, from that group's leader. A leader that has not heard the first answer goes
-/// through the second exchange all the same: the other one waits there.
-void ask_other_leader(const Bridge& call, OtherGroup& theirs) {
+/// The leader's part: gets the other group's members, under seal, from that group's leader. First each tells the other whether it has heard the
+/// other's hello: the groups are exchanged by both or by none, whichever one message is attacked. Returns how telling that ended.
+int ask_other_leader(const Bridge& call, OtherGroup& theirs) {
     const Realm& realm = realm_of(call.local.members);
     const Communicator* bridge = find_communicator(call.peer_comm);
     theirs.hello[0] = no_bridge;
-    if (!bridge || !bridge->has_peer(call.remote_leader)) return;
+    if (!bridge || !bridge->has_peer(call.remote_leader)) return MPI_SUCCESS;
+    theirs.can_be_told = true;
     auto& [mine, its] = theirs.leaders;
     mine.same_realm = &realm_of(bridge->peer(call.remote_leader)) == &realm;
     keys::random_bytes(mine.number.data(), mine.number.size());
+    const std::int32_t heard = call.exchange(*bridge, &mine, &its, sizeof mine) == MPI_SUCCESS;
+    std::int32_t it_heard = 1;
+    const int told = call.exchange(*bridge, &heard, &it_heard, sizeof heard);
+    if (told != MPI_SUCCESS) it_heard = 1;
     theirs.hello[0] = no_answer;
-    const bool heard = call.exchange(*bridge, &mine, &its, sizeof mine) == MPI_SUCCESS;
-    if (!heard && !mine.same_realm) return;
-    if (heard && !(mine.same_realm && its.same_realm)) {
+    if (!heard || !it_heard) return told;
+    if (!mine.same_realm || !its.same_realm) {
         theirs.hello[0] = other_realm;
         if (its.number < mine.number) std::swap(mine, its);
-        return;
+        return told;
     }
     GroupHello ours = hello_of(realm, call.local.members);
     std::memcpy(bridge_in(ours), bridge->context.data(), bridge->context.size());
-    if (!heard) ours[0] = no_answer;
     theirs.hello = ours;
-    if (call.exchange(*bridge, ours.data(), theirs.hello.data(), bytes_of(ours)) != MPI_SUCCESS || !heard)
+    if (call.exchange(*bridge, ours.data(), theirs.hello.data(), bytes_of(ours)) != MPI_SUCCESS)
         theirs.hello[0] = no_answer;
-    theirs.can_be_told = true;
+    return told;
 }
 
 /// The leaders tell each other, and then their groups, whether all of a group know what to make: what one group does not make, nobody makes
@@ -225,19 +228,25 @@ int learn_remote_group(const Bridge& call, RemoteGroup& remote) {
     if (is_failure(remote.met)) return raise(&local, remote.met);
     const Realm& realm = realm_of(local.members);
     OtherGroup other{hello_of(realm, {})};
-    if (local.rank == call.local_leader) ask_other_leader(call, other);
+    if (local.rank == call.local_leader) {
+        const int told = ask_other_leader(call, other);
+        if (remote.met == MPI_SUCCESS) remote.met = told;
+    }
     GroupHello& hello = other.hello;
     int code = hand_down(local, call.local_leader, hello.data(), bytes_of(hello));
-    if (code == MPI_SUCCESS) code = judge(hello, realm);
+    const int named = hand_down(local, call.local_leader, &other.leaders, sizeof other.leaders);
+    if (code == MPI_SUCCESS) code = named != MPI_SUCCESS ? named : judge(hello, realm);
     const AllLearned all = tell_learned(procedure, local, code);
     if (remote.met == MPI_SUCCESS) remote.met = all.told;
     const int outcome = hear_of_both_groups(call, other.can_be_told, class_to_tell(all.code), remote.met);
     if (all.code != MPI_SUCCESS) return raise(&local, all.code);
-    if (outcome != MPI_SUCCESS) return raise(&local, outcome);
+    if (outcome != MPI_SUCCESS) {
+        say(std::string(procedure) + " fails here because it failed in the other group, which says why.");
+        return raise(&local, outcome);
+    }
     if (hello[0] == other_realm) {
-        code = hand_down(local, call.local_leader, &other.leaders, sizeof other.leaders);
         name_start_up(other, call.tag, remote);
-        return raise(&local, code);
+        return MPI_SUCCESS;
     }
     remote.members.assign(hello.begin() + 1, hello.begin() + 1 + hello[0]);
     for (std::int32_t& rank : remote.members) rank += realm.first;
@@ -337,6 +346,7 @@ int Intercomm_create(MPI_Comm local_comm, int local_leader, MPI_Comm peer_comm, 
     Communicator* local = find_communicator(local_comm);
     if (local_comm == constants.comm_null) return call(newcomm);
     if (auto error = bad_arguments(procedure, local, newcomm)) return *error;
+    *newcomm = constants.comm_null;
     if (local->inter || local_leader < 0 || local_leader >= local->size)
         return construct_none(procedure, *local, newcomm, call);
     RemoteGroup remote;

@@ -206,7 +206,8 @@ int access_here(Small small, Big big, const char* call, MPI_File fh, const Eleme
     return raise_on_file(fh, MPI_ERR_COUNT, call);
 }
 
-/// Linux transfers less than 2 GiB in one call, and a non-blocking access of ROMIO's ends there; only its collective ones go on.
+/// Linux transfers less than 2 GiB in one call. ROMIO's non-blocking access of one rank, which stands for collective access here, makes one call
+/// only. Its blocking access makes as many as are needed.
 bool is_too_long(MPI_Count count, MPI_Datatype type) {
     constexpr std::int64_t most_in_a_call = 0x7ffff000;
     TypeFacts facts;
@@ -265,7 +266,8 @@ int File_read_all(MPI_File fh, void* buf, MPI_Count count, MPI_Datatype type, MP
 }
 
 // Non-blocking collective access is not aggregated. The library's own procedures for it cannot be used: where a hint asks
-// for collective access, ROMIO also reads and writes back what lies between the data (hints.hpp).
+// for collective access, ROMIO also reads and writes back what lies between the data (hints.hpp). What is too long for one call of the system is
+// done before the request is given.
 
 int File_iwrite_at_all(MPI_File fh, MPI_Offset offset, const void* buf, MPI_Count count, MPI_Datatype type,
                        MPI_Request* request) {

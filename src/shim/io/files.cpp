@@ -158,7 +158,7 @@ int open_everywhere(const char* call, File& file, MPI_Info info) {
     // The shared pointer begins at the end of the file: nobody writes before all have opened it.
     MPI_Offset end = 0;
     if (code == MPI_SUCCESS && file.keeps() && (file.amode & MPI_MODE_APPEND)) {
-        code = real.File_get_size(file.handle, &end);
+        code = real.File_get_size(file.bytes, &end);
         file.pointer = end;
     }
     return agree_unraised(call, file, code);
@@ -171,7 +171,8 @@ int give_up_opening(const char* call, File& file, int code) {
     const bool opened = file.handle != constants.file_null;
     if (is_open_mpi && opened) raise_on_file(file.handle, code, call);
     if (opened) real.File_close(&file.handle);
-    return is_open_mpi ? code : raise_on_file(constants.file_null, code, call);
+    // Open MPI has raised the errors of opening this rank's file; for others it can only be asked whether they are fatal.
+    return is_open_mpi && opened ? code : raise_on_file(constants.file_null, code, call);
 }
 
 /// The file may be gone already: another handle of it was closed before, or the program has deleted it.

@@ -151,6 +151,11 @@ bool poll(WorkList& work, std::size_t place) {
 
 }  // namespace
 
+bool has_many_operations() {
+    return process.work_count.load(std::memory_order_relaxed) >
+           always_polled + passes_between_polls * most_in_turn;
+}
+
 void progress() {
     if (!work_outstanding()) return;
     Guard guard;

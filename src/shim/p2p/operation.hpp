@@ -206,8 +206,9 @@ inline bool nothing_else() {
 inline bool may_block() {
     return nothing_else() && !state.yield_while_waiting && !state.fault_tolerant;
 }
-void progress();         ///< advances everything on the work list once; takes the Guard
-void finish_detached();  ///< waits for all detached operations
+void progress();             ///< advances what is on the work list, in turns; takes the Guard
+bool has_many_operations();  ///< so that some wait several passes of progress() for their turn
+void finish_detached();      ///< waits for all detached operations
 void leave_work_list(Operation& operation);
 /// Gives up an operation whose end nobody awaits. MPI may use its memory until it ends, so unless it ends at once it is never freed.
 void abandon(std::unique_ptr<Operation> operation);

@@ -110,8 +110,8 @@ static void counts_of_types(int peer) {
     OK(MPI_Type_free(&pair));
 }
 
-/* MPI_Waitall without an error says in each status that there was none: the standard leaves that open, all libraries do it, and programs look
- * at it. */
+/* MPI_Waitall without an error says in each status that there was none: the standard has the field left alone then, but all libraries do it,
+ * and programs look at it. */
 static void no_errors(int peer) {
     int out = rank, in = -1;
     MPI_Request requests[2];
