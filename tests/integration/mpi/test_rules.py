@@ -15,11 +15,12 @@ MORE = [("mpich-5", 2, 2), ("mpich-5", 4, 12), ("openmpi-5", 4, 4), ("mpich-4", 
 SMOKE = [("impi", 2, 2), ("mpich-5-abi", 2, 4)]
 PLAIN = [("openmpi-5", 2, 3)]
 MORE_PLAIN = [("mpich-5", 2, 2), ("mpich-4", 2, 2), ("openmpi-4", 2, 2)]  # a core per rank: plain MPICH polls without pause
-# What these libraries do not do between nodes by themselves: Open MPI 4.1 has no one-sided component for TCP, one of the windows of MPICH 4.0
-# keeps what it held, MPICH does not combine Fortran's types in windows, and MPICH 5 returns success after a handler of the program's.
+# What these libraries do not do between nodes by themselves: Open MPI 4.1 has no one-sided component for TCP; one of the windows of MPICH 4.0
+# keeps what it held, and its files read what is behind their end; MPICH does not combine Fortran's types in windows, and MPICH 5 tells other
+# ranks another class of error where a file exists.
 PLAIN_CANNOT = {("openmpi-4", "one_sided"), ("openmpi-4", "one_sided_locks"), ("openmpi-4", "one_sided_epochs"),
                 ("openmpi-4", "constructors"), ("openmpi-4", "fortran_kinds"), ("mpich-4", "one_sided"),
-                ("mpich-4", "fortran_kinds"), ("mpich-5", "fortran_kinds"), ("mpich-5", "error_handlers")}
+                ("mpich-4", "fortran_kinds"), ("mpich-5", "fortran_kinds"), ("mpich-5", "error_handlers"), ("mpich-4", "files")}
 
 
 def broken(verdicts):
