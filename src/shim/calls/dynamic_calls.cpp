@@ -61,11 +61,9 @@ int hear_whether_protected(const char* procedure, int root, MPI_Comm comm) {
         return MPI_SUCCESS;  // the library reports what is wrong
     Communicator* parent = gate.phase == Phase::closed ? find_communicator(comm) : nullptr;
     int code = MPI_SUCCESS;
-    if (parent) {
-        const AllLearned all =
-            tell_learned(procedure, *parent, hand_down(*parent, root, &found, sizeof found));
-        code = all.code;                     // after an attack on the telling all of them go on
-    } else if (gate.phase != Phase::closed)  // all of them are on this node
+    if (parent)  // who knows it goes on, also where the telling was attacked: all others do
+        code = tell_learned(procedure, *parent, hand_down(*parent, root, &found, sizeof found)).code;
+    else if (gate.phase != Phase::closed)  // all of them are on this node
         code = real.Bcast(&found, 1, constants.int32, root, comm);
     if (code != MPI_SUCCESS || found) return code;
     return refusal_code(procedure, "bin/mpisec is not beside MPIsec's libraries where its root runs");

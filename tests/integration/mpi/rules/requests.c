@@ -232,6 +232,24 @@ static void none_active(void) {
     for (int i = 0; i < 2; ++i) OK(MPI_Request_free(&both[i]));
 }
 
+/* Hundreds of open receives take turns: each ends, whether it is tested by itself or with others, and whichever was sent first. */
+static void many_open(int peer) {
+    enum { MANY = 600, BYTES = 5000, TAG = 1000 };
+    static MPI_Request receives[MANY], sends[MANY];
+    unsigned char *in = memory((size_t)MANY * BYTES), *out = memory((size_t)MANY * BYTES);
+    fill(out, (size_t)MANY * BYTES, seed_of(rank, peer, TAG, MANY));
+    for (int i = 0; i < MANY; ++i)
+        OK(MPI_Irecv(in + i * BYTES, BYTES, MPI_BYTE, peer, TAG + i, MPI_COMM_WORLD, &receives[i]));
+    for (int i = MANY - 1; i >= 0; --i)
+        OK(MPI_Isend(out + i * BYTES, BYTES, MPI_BYTE, peer, TAG + i, MPI_COMM_WORLD, &sends[i]));
+    for (int i = 0; i < MANY / 2; ++i)
+        for (int flag = 0; !flag;) OK(MPI_Test(&receives[i], &flag, MPI_STATUS_IGNORE));
+    for (int flag = 0; !flag;) OK(MPI_Testall(MANY, receives, &flag, MPI_STATUSES_IGNORE));
+    OK(MPI_Waitall(MANY, sends, MPI_STATUSES_IGNORE));
+    CHECK_FILLED(in, (size_t)MANY * BYTES, seed_of(peer, rank, TAG, MANY));
+    free(in), free(out);
+}
+
 void rule_requests(void) {
     CHECK(size * PER_PEER * 2 + 8 < SLOTS, "too many ranks for this test");
     for (int how = ANY; how <= ALL; ++how) mixture(how);
@@ -239,4 +257,6 @@ void rule_requests(void) {
     send_inside_node(0);
     send_inside_node(1);
     none_active();
+    const int peer = partner_in(size - 1);
+    if (peer != rank) many_open(peer);
 }
